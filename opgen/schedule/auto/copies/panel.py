@@ -6,18 +6,14 @@ uses it.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
-from math import inf, prod
+from math import prod
 
-from opgen.loop.nodes import Alloc, Kernel, Load, Var
+from opgen.loop.nodes import Alloc, Kernel, Load
 from opgen.loop.walk import allocs_in, loads, loops_in, skeleton
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.copies.blocks import transposed_blocks
-from opgen.schedule.auto.cuts import divisors
 from opgen.schedule.auto.nests import depends, nest_around, nest_of, nests, read_in_steps
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import (
@@ -28,7 +24,7 @@ from opgen.schedule.cost.calibration import (
 )
 from opgen.schedule.cost.memory import Memory
 from opgen.schedule.cost.sizes import bytes_of
-from opgen.schedule.steps import Carry, Fuse, Pack, Parallel, Prefetch, Reorder, Split, Step, Unroll, Vectorize, Widen
+from opgen.schedule.steps import Carry, Fuse, Pack, Parallel, Reorder, Split, Step, Unroll, Vectorize, Widen
 
 
 @dataclass(frozen=True)
@@ -116,63 +112,12 @@ def panelled_around(trial: Trial, marks: Marks, vector: str, machine: Machine) -
     return False
 
 
-def panelled_items(trial: Trial, marks: Marks, loops: tuple[str, ...], machine: Machine) -> None:
-    """Replace the copy of an input by panels, one for each item of a batch, if that pays.  An item is an iteration of
-    the first of `loops` that is an index by itself.
-    """
-    for pack in [s for s in trial.steps[marks.before : marks.packed] if isinstance(s, Pack)]:
-        uses = [e for e in loads(marks.kernel.body) if e.buffer == pack.buffer]
-        items = [n for n in loops if all(Var(n) in e.indices for e in uses)]
-        if items:
-            panelled(trial, marks, items[0], machine)
-
-
-def blocked_rows(trial: Trial, marks: Marks, loops: tuple[str, ...], machine: Machine) -> tuple[str, int] | None:
-    """Of a large input that was copied: a loop, and the least number of its iterations of which panels copy little
-    twice, if half of the second cache holds such a panel.
-    """
-    made = [s for s in trial.steps[marks.before : marks.packed] if isinstance(s, Pack)]
-    if len(made) != 1 or not _large(marks.kernel, made[0].buffer, machine):
-        return None
-    most = PANEL_OVERLAP * _bytes(marks.kernel, made[0].buffer)
-    extents = {s.var: constant_extent(s) or 1 for s in loops_in(marks.kernel.body)}
-    nest = nest_of(marks.kernel, *loops)
-    uses = [e for e in nest.outside_loads if e.buffer == made[0].buffer]
-    changing = [n for n in loops if any(depends(e.indices, n) for e in uses)]
-    for loop in changing:
-        around = prod(extents[n] for n in changing[: changing.index(loop)])
-        sizes = divisors(extents[loop])[1:-1]
-        sizes = [size for size in sizes if _shared_out(around * (extents[loop] // size), machine)]
-        copied = cache(partial(_in_blocks, marks.kernel, made[0], loop))
-        least = bisect_left(sizes, True, key=lambda size: copied(size)[1] <= most)  # larger blocks share more
-        if least < len(sizes) and Memory(machine).holds(copied(sizes[least])[0], 2):
-            return loop, sizes[least]
-    return None
-
-
-def _in_blocks(kernel: Kernel, pack: Pack, loop: str, size: int) -> tuple[float, float]:
-    """The bytes of a panel for so many iterations of a loop, and of all panels; infinite where there can be none."""
-    panels = Trial(kernel)
-    outer, inner = panels.fresh(f"{loop}_b"), panels.fresh(f"{loop}_i")
-    if not panels.take(Split(loop, size, "exact", outer, inner), replace(pack, at=outer)):
-        return inf, inf
-    return bytes_of(_allocated(panels.kernel, pack.name).buffer), _copied(panels.kernel, pack.name)
-
-
-def panelled(
-    trial: Trial,
-    marks: Marks,
-    blocks: str,
-    machine: Machine,
-    covered: tuple[str, ...] = (),
-    ahead: Sequence[Step] = (),
-) -> None:
+def panelled(trial: Trial, marks: Marks, blocks: str, machine: Machine, covered: tuple[str, ...] = ()) -> None:
     """Replace the copy of an input by panels, one for each iteration of `blocks` and all of the loops `covered`, if the
-    input is large and threads can share them out.  Steps of `ahead` prefetch what lies beyond the second cache.
+    input is large and threads can share them out.
     """
     steps = trial.steps
     made = [s for s in steps[marks.before : marks.packed] if isinstance(s, Pack)]
-    tile = steps[marks.ready :]
     if len(made) != 1 or not _large(marks.kernel, made[0].buffer, machine):
         return
     if read_in_steps(marks.kernel, made[0].buffer):
@@ -180,13 +125,8 @@ def panelled(
     again, (pack,) = Trial(marks.kernel), made
     between = [s for s in steps[marks.packed : marks.ready] if not _widens(s, pack)]
     wide = len(between) < marks.ready - marks.packed
-    serial = [s for s in tile if not isinstance(s, Parallel | Fuse)]
-    bodies = next((k for k, s in enumerate(serial) if isinstance(s, Unroll)), len(serial))  # loops are whole until then
-    far = not Memory(machine).holds(_bytes(marks.kernel, pack.buffer), 2, ALL)
-    early = [replace(s, buffer=pack.buffer) if isinstance(s, Prefetch) else s for s in ahead if far]
-    taken = again.take(*between, *serial[:bodies])
-    again.take(*early)
-    if taken and again.take(*serial[bodies:]) and _made(again, pack, blocks, wide, machine, covered):
+    serial = [s for s in steps[marks.ready :] if not isinstance(s, Parallel | Fuse)]
+    if again.take(*between, *serial) and _made(again, pack, blocks, wide, machine, covered):
         trial.adopt(again, marks.before)
 
 

@@ -4,14 +4,13 @@
 
 Three lanes would leave vectors nearly empty.  Along a row of positions they are full once `g` is packed with its rows
 last; every scalar of `f` then serves all vectors of the row, every vector all results.  Terms that are left out at the
-border become masks, which cost nothing where the row is not near it.  What is read of a large `g` is packed in panels,
-one for a block of rows; its taps along the row read a panel together, term by term.
+border become masks, which cost nothing where the row is not near it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from math import prod
 
@@ -21,7 +20,6 @@ from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.contraction.prepared import widened_copies
 from opgen.schedule.auto.copies.blocks import transposed_blocks
-from opgen.schedule.auto.copies.panel import blocked_rows, panelled, panelled_items
 from opgen.schedule.auto.copies.prepare import pack_last, reused, split_phases
 from opgen.schedule.auto.design import Design
 from opgen.schedule.auto.nests import (
@@ -47,7 +45,7 @@ from opgen.schedule.cost.calibration import (
     SWEPT,
     UNROLLED_TAPS,
 )
-from opgen.schedule.steps import Pack, Parallel, Prefetch, Regroup, Reorder, Split, Unroll, Vectorize
+from opgen.schedule.steps import Pack, Parallel, Regroup, Reorder, Split, Unroll, Vectorize
 
 
 @dataclass(frozen=True)
@@ -64,22 +62,12 @@ class FewResults:
 
 
 def _take(tile: Few, site: Site) -> bool:
-    trial, machine = tile.trial, tile.machine
+    trial = tile.trial
     kernel, start = trial.kernel, len(trial.steps)
     if not tile.pack():
         return False
-    marks = widened_copies(trial.nest(tile.row), tile.row, trial, site.schedule, (kernel, start))
-    others = tuple(n for n in tile.nest.names if n not in (tile.row, tile.held))
-    block = blocked_rows(trial, marks, others, machine)
-    tile = replace(tile, block=block)
-    if not tile.tile():
-        return False
-    if block is None:
-        panelled_items(trial, marks, others, machine)
-    else:
-        at = f"{block[0]}_b"
-        panelled(trial, marks, at, machine, ahead=[Prefetch("", at, tile.nest.inner_loops[-1].var)])
-    return True
+    widened_copies(trial.nest(tile.row), tile.row, trial, site.schedule, (kernel, start))
+    return tile.tile()
 
 
 @dataclass(frozen=True)
@@ -92,8 +80,6 @@ class Few:
     lanes: int
     row: str
     held: str | None
-    block: tuple[str, int] | None = None
-    """A loop over rows, and how many of its iterations work on one panel."""
 
     def pack(self) -> bool:
         """Have what follows the row read consecutively; whether it is."""
@@ -142,10 +128,6 @@ class Few:
         vectors = -(-vectors // tiles)
         row_o, row_i, row_v, row_l = (fresh(f"{row}_{part}") for part in "oivl")
         wide = vectors * self.lanes
-        if self.block is not None:
-            loop, size = self.block
-            self.trial.take(Split(loop, size, "exact", fresh(f"{loop}_b"), fresh(f"{loop}_i")))
-            nest = self.trial.nest(row)
         outer = [n for n in nest.names if n not in (row, *held, *phases)]
         inner = [s.var for s in nest.inner_loops]
         taps = self._taps(nest, row, phases) if phases or row in nest.borders else []
