@@ -93,7 +93,6 @@ def test_partial_sums_wait_where_inputs_do_not_fit() -> None:
 def test_few_channels_are_joined_by_the_taps_beside_them() -> None:
     text = text_of(layer("filter", 224, 3, 64, 7, 2))
     assert "unroll s\nunroll c\n" in text
-    assert "partition x 1, -2\n" in text
 
 
 def test_plans_print_their_cost() -> None:
@@ -177,14 +176,13 @@ def test_short_rows_share_a_tile(input: tuple[int, ...], filter: tuple[int, ...]
 
 @pytest.mark.parametrize("seed", range(5))
 def test_taps_join_few_channels(seed: int) -> None:
-    """Ends of the reduction at which some taps fall outside are loops of their own."""
+    """Taps are unrolled beside the channels, whether some fall outside or not."""
     rng = random.Random(seed)
     shapes = {"input": (rng.choice([1, 2]), 9, 14, 3), "filter": (rng.randint(1, 3), rng.choice([3, 5, 7]), 3, 4)}
     attrs = {"strides": [1, 2, 2, 1] if seed % 2 else [1, 1, 1, 1], "padding": "SAME" if seed else "VALID"}
     kernel, shapes = the_kernel("filter", shapes, attrs)
     schedule, after = scheduled(kernel, "cpu", typical(16))
     assert "unroll s\nunroll c\n" in str(schedule)
-    assert any(step in str(schedule) for step in ("partition x", "unroll x\n")) == (seed > 0)
     legal = legalize(after)
     verify(legal, bounds=True)
     arrays = random_arrays(shapes, "float32", seed)
