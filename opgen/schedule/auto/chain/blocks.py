@@ -10,10 +10,10 @@ from typing import NamedTuple
 from opgen.loop.walk import free_vars
 from opgen.machine import Machine
 from opgen.schedule.auto.cuts import divisors
-from opgen.schedule.auto.nests import Nest, depends
+from opgen.schedule.auto.nests import Nest
 from opgen.schedule.auto.sources import Sources, along
 from opgen.schedule.auto.trial import Trial
-from opgen.schedule.cost.calibration import BLOCK_FREE, FOUND_SUMS, MADE, PIECE, START
+from opgen.schedule.cost.calibration import BLOCK_FREE, FOUND_SUMS, MADE, START
 from opgen.schedule.cost.memory import Memory, Shares
 from opgen.schedule.steps import ComputeAt, Parallel, Split, Step
 
@@ -144,19 +144,8 @@ class Blocks:
         rates = self._rate(min(piece, second)), self._rate_of_made(max(piece, second + 1))
         made = (2 + 2 * far) * piece * ((1 - far) / rates[0] + far / rates[1])
         seconds = blocks * (made + shared / self._rate(shared + piece) + START)
-        seconds += self._scattered(moved, blocks)
         cores = self.machine.cores
         return seconds if blocks == 1 else seconds * (-(-blocks // cores) * cores / blocks)
-
-    def _scattered(self, moved: tuple[str, ...], blocks: int) -> float:
-        """The seconds more that inputs take of whose lines, in order, each block reads short pieces."""
-        size, found = max(1, self._extents[0] // blocks), set[str]()
-        for buffer in moved if blocks > 1 else ():
-            loop = self._followers[buffer][self.loops[0]]
-            reads = self.sources.reads(self.sources.writers[buffer])
-            short = (e for e in reads if e.dtype.bytes * size < PIECE and depends(e.indices[-1:], loop))
-            found |= {e.buffer for e in short if e.buffer not in self.sources.local}
-        return sum(self._size(name) / self._rate(self._size(name)) for name in found)
 
     @cached_property
     def _memory(self) -> Memory:

@@ -106,7 +106,7 @@ class SumBlocks(Blocks):
         far = piece > KEPT * second
         rate = self._rate_of_made(max(piece, second + 1)) / BACK if far else self._rate(piece)
         each = 2 * piece / rate + sums + START * (1 + len(moved))
-        return blocks * each + self._scattered(moved, blocks)
+        return blocks * each
 
     def _rate_kept(self, size: float) -> float:
         """The rate of what is read again, if the second cache has room for it."""
