@@ -29,7 +29,6 @@ from opgen.schedule.auto.kinds.rows import Rows
 from opgen.schedule.auto.kinds.tile_products import OnTiles
 from opgen.schedule.auto.kinds.transposed import Transposed
 from opgen.schedule.auto.kinds.transposed_maps import OnTransposedMaps
-from opgen.schedule.auto.kinds.whole import Whole
 from opgen.schedule.auto.window.results import ResultTile
 from opgen.schedule.auto.window.row_sums import RowSums
 from opgen.schedule.auto.window.rows import RowTile
@@ -62,7 +61,6 @@ KINDS: tuple[Kind, ...] = (
     Gathered(),
     Elementwise(),
     Rows(),
-    Whole(),
     OnTiles(),
     InLanes("window_steps", ResultTile, along_steps),
     InLanes("sum_steps", SumTile, along_steps),
@@ -79,5 +77,5 @@ KINDS: tuple[Kind, ...] = (
 )
 """All, the more special ones first, so that a good plan is found soon."""
 
-QUICK: tuple[Kind, ...] = (PACKED, Elementwise(), Whole())
+QUICK: tuple[Kind, ...] = (PACKED, Elementwise(), Rows())
 """Those of nests that run only if data say so."""

@@ -4,7 +4,7 @@
 
 A sum over a row has one chain of additions; as many partial sums as hide the latency of an addition, a register of
 lanes each, run at the speed of memory.  Where results share what they read, a sum is a contraction, which keeps it in
-registers: partial sums are there for want of such a nest.
+registers: partial sums are there for want of such a nest.  One number of all there is is summed so by one thread.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
+from opgen.loop.nodes import Store
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
-from opgen.schedule.auto.nests import Nest, consecutive_terms, depends
+from opgen.schedule.auto.nests import Nest, consecutive_terms, depends, in_steps, mostly_consecutive
 from opgen.schedule.auto.partial import partial_sums
 from opgen.schedule.auto.plan import Plan, Private
 from opgen.schedule.auto.site import Site, lanes_of
-from opgen.schedule.cost.calibration import PARALLEL
+from opgen.schedule.cost.calibration import PARALLEL, REDUCED_AT_ONCE
 
 
 @dataclass(frozen=True)
@@ -28,21 +29,34 @@ class Rows:
 
     def plans(self, site: Site, machine: Machine) -> Iterator[Plan]:
         nest, loop = site.nest, consecutive_terms(site.nest)
-        if loop is None:
-            return
-        sums, lanes = nest.allocations[0].name, lanes_of(nest, machine, None)
-        threads, shared = nest.names[:PARALLEL], _shared(nest)
+        lanes, chains = lanes_of(nest, machine, None), machine.latency
+        if loop is not None:
+            sums, threads = nest.allocations[0].name, nest.names[:PARALLEL]
+            for term, terms, joins in (*_joined(nest, lanes * chains), (loop.var, constant_extent(loop), ())):
+                yield from self._along(nest, Private(term, terms, sums, lanes, chains), joins, threads)
+        elif _is_whole(site):
+            loop_of_terms = nest.names[-1]
+            terms = nest.extent(loop_of_terms)
+            yield from self._along(nest, Private(loop_of_terms, terms, nest.results[0].buffer, lanes, chains))
 
-        def plan(term: str, terms: int | None, joins: tuple[str, ...] = ()) -> Iterator[Plan]:
-            private = Private(term, terms, sums, lanes, machine.latency)
-            if partial_sums(terms, lanes, private.chains) > 1:
-                yield Plan(
-                    self.name, None, joins, order=nest.names, private=(private,), threads=threads, otherwise=shared
-                )
+    def _along(
+        self, nest: Nest, private: Private, joins: tuple[str, ...] = (), threads: tuple[str, ...] = ()
+    ) -> Iterator[Plan]:
+        """Partial sums, if there are enough terms for several; behind contractions where results share an element."""
+        if partial_sums(private.terms, private.lanes, private.chains) > 1:
+            shared = bool(nest.inner_loops) and _shared(nest)
+            yield Plan(self.name, None, joins, order=nest.names, private=(private,), threads=threads, otherwise=shared)
 
-        for term, terms, joins in _joined(nest, lanes * machine.latency):
-            yield from plan(term, terms, joins)
-        yield from plan(loop.var, constant_extent(loop))
+
+def _is_whole(site: Site) -> bool:
+    """Whether a nest over terms adds all of them up to one number, and they are not few."""
+    nest, loop = site.nest, site.nest.names[-1]
+    if site.roles.lanes is not None or len(nest.results) != 1 or not isinstance(nest.core, Store):
+        return False
+    once = not in_steps(site.trial.kernel, loop)
+    few = once and prod(nest.extent(n) or REDUCED_AT_ONCE for n in nest.names) < REDUCED_AT_ONCE
+    one = not any(depends(nest.results[0].indices, n) for n in nest.names)
+    return one and not few and mostly_consecutive(nest, loop)
 
 
 def _joined(nest: Nest, full: int) -> Iterator[tuple[str, int, tuple[str, ...]]]:
