@@ -41,6 +41,4 @@ class CpuNest:
 
     def _schedule(self, trial: Trial, nest: Nest, among: Among = "all") -> bool:
         part = CpuNest(nest, trial, self.machine)
-        if among == "all":
-            return part.run()
-        return part._chosen(registry.TILES if among == "tiles" else registry.LARGE_TILES, nest.names[0])
+        return part.run() if among == "all" else part._chosen(registry.TILES, nest.names[0])

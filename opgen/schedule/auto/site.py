@@ -15,15 +15,15 @@ from opgen.schedule.auto.trial import Trial
 
 T = TypeVar("T")
 
-Among: TypeAlias = Literal["all", "tiles", "large tiles"]
-"""Which kinds are asked: large tiles are of four vectors."""
+Among: TypeAlias = Literal["all", "tiles"]
+"""Which kinds are asked: all, or those of contractions."""
 
 
 class Schedule(Protocol):
     """What schedules another nest in a trial: that of a copy, or a part of a nest."""
 
     def __call__(self, trial: Trial, nest: Nest, among: Among = "all") -> bool:
-        """Whether a kind was found for the nest; among those of (large) tiles one with lanes along its outermost loop,
+        """Whether a kind was found for the nest; among those of contractions one with lanes along its outermost loop,
         or nothing is done.
         """
         ...

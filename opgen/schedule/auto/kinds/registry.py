@@ -45,13 +45,6 @@ TILES: tuple[Kind, ...] = (
 )
 """Contractions."""
 
-LARGE_TILES: tuple[Kind, ...] = (
-    Contracted("products", Products),
-    Contracted("streamed", Streamed),
-    Contracted("outer", OuterProducts),
-)
-"""Those of four vectors a tile, of operands as they lie."""
-
 PACKED = InLanes("packed", Packed, along_results)
 
 KINDS: tuple[Kind, ...] = (
