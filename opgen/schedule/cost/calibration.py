@@ -42,9 +42,6 @@ EXPOSED_ROWS = 1 / 20
 """share of the arithmetic: the time for reading an operand once, from which it is exposed [E068]"""
 EXPOSED_BESIDE_COPIES = 2
 """factor: of `EXPOSED_ROWS`, where the copies that tiles read take time of their own [E081]"""
-EXPOSED_TALL = 1 / 3
-"""share of the arithmetic: the time for what comes from beyond the second cache, from which a smaller tile is better,
-as it asks for the next lines sooner [E032]"""
 IN_PIECES = 4
 """factor: the time that the last cache takes for rows in pieces, of that in order [E033]"""
 READ_TWICE = 2

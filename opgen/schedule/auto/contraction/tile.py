@@ -5,17 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from math import prod
 
 from opgen.machine import Machine
-from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.accesses import accesses
 from opgen.schedule.auto.copies.prepare import Phases
 from opgen.schedule.auto.nests import Nest, is_contiguous, loops_of_reuse
 from opgen.schedule.auto.roles import Roles
 from opgen.schedule.cost.calibration import (
     ACCUMULATORS_ALONG,
-    EXPOSED_TALL,
     OPERANDS,
     POSITIONS,
     POSITIONS_NEAR,
@@ -23,8 +20,7 @@ from opgen.schedule.cost.calibration import (
     POSITIONS_SHORT,
     VECTORS_SEARCHED,
 )
-from opgen.schedule.cost.memory import Memory
-from opgen.schedule.cost.traffic import Access, Loop, region
+from opgen.schedule.cost.traffic import Access
 
 
 @dataclass(frozen=True)
@@ -57,8 +53,7 @@ class TileRule:
             return {others[0]: self._extent(others[0]), loop: length, self.vector: self.lanes}
         if others and (rows := self._rows(length, self._extent(others[0]), vectors)) > 1:
             return {others[0]: rows, loop: length, self.vector: vectors * self.lanes}
-        positions = 2 * POSITIONS if self._tall(vectors) else _positions(length, vectors)
-        return {loop: positions, self.vector: vectors * self.lanes}
+        return {loop: _positions(length, vectors), self.vector: vectors * self.lanes}
 
     @property
     def others(self) -> list[dict[str, int]]:
@@ -98,31 +93,6 @@ class TileRule:
             return 1
         most = min(POSITIONS + 1, (self.machine.registers - OPERANDS) // vectors) // length
         return max((n for n in range(1, most + 1) if count % n == 0), default=1)
-
-    def _tall(self, vectors: int) -> bool:
-        """Whether a tile of twice as many positions has registers, and lines of the first cache for what it reads.  It
-        loads less for each multiply-add, which tells where another thread uses the same core.
-        """
-        loop, room = self.loop, self.machine.registers - OPERANDS
-        if 2 * POSITIONS * vectors > room or self._extent(loop) % (2 * POSITIONS) or self.phases.remainders:
-            return False
-        if self._extent(loop) == 2 * POSITIONS and not self.in_rows:
-            return False  # results that are transposed are kept for a row of several tiles
-        if self.accesses is None or self._exposed(self.accesses):
-            return False
-        scalars = [a for a in self.accesses if loop in a.strides and self.vector not in a.strides]
-        return all(Memory(self.machine).fits(region(a, (Loop(loop, 2 * POSITIONS),)), 1) for a in scalars)
-
-    def _exposed(self, found: tuple[Access, ...]) -> bool:
-        """Whether what comes from beyond the second cache takes long beside the arithmetic: a smaller tile is done
-        sooner, and asks for it earlier.
-        """
-        inner = [(s.var, constant_extent(s) or 1) for s in self.nest.inner_loops]
-        loops = [Loop(n, e) for n, e in (*((n, self._extent(n)) for n in self.nest.names), *inner)]
-        touched, m = sum(region(a, loops).bytes for a in found), self.machine
-        arithmetic = prod(s.extent for s in loops) / self.lanes / m.fma_per_second
-        memory = Memory(m)
-        return touched > m.l2.size and memory.exposed(memory.seconds(touched), arithmetic, EXPOSED_TALL)
 
 
 def _positions(length: int, vectors: int) -> int:
