@@ -15,7 +15,7 @@ from math import prod
 from opgen.schedule.auto.contraction.blocked import Blocked, Blocks
 from opgen.schedule.auto.nests import depends, own_axis, with_last
 from opgen.schedule.auto.plan import Ahead, Result
-from opgen.schedule.cost.calibration import ALL, PRODUCT_POSITIONS, PRODUCT_VECTORS, USES_OF_PANEL
+from opgen.schedule.cost.calibration import PRODUCT_POSITIONS, PRODUCT_VECTORS, USES_OF_PANEL
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,8 @@ class Products(Blocked):
         return large and self.memory.holds(self._terms * PRODUCT_VECTORS * self.lanes * self.element, 2)
 
     def take(self) -> bool:
-        (*others, x), shares = self._joined(), self._shares_vectors
-        whole, outside = len(others) == self._apart, tuple(others[: self._apart])
-        between, at = tuple(others[self._apart :]), f"{x}.o" if len(others) == self._apart else others[-1]
+        (*others, x), k = self._joined(), self.vector
+        at = others[-1] if others else f"{x}.o"
         far = not self.memory.holds(self._bytes, 2)
         return self.made(
             "products",
@@ -49,12 +48,11 @@ class Products(Blocked):
                 x,
                 prod(self._extents) // prod(self.nest.extent(n) or 1 for n in others),
                 (self._sum,),
-                outside=outside,
-                between=between,
-                filled=whole,
+                between=tuple(others),
+                filled=not others,
                 ahead=(Ahead(self.roles.scalars[0].buffer, at, self._sum),) if far else (),
-                results=(self._transposed((f"{self.vector}.o", *between)[-1]),) if self._crosswise else (),
-                threads=(*outside, f"{self.vector}.o")[0] if shares else at,
+                results=(self._transposed((f"{k}.o", *others)[-1]),) if self._crosswise else (),
+                threads=f"{k}.o" if self._shares_vectors else at,
             ),
         )
 
@@ -86,10 +84,10 @@ class Products(Blocked):
         return Result(result.buffer, with_last(len(result.indices), own_axis(result, self.vector) or 0), at)
 
     def _joined(self) -> tuple[str, ...]:
-        """The loops over places, those within the vectors' joined where they can be and threads share none of them:
+        """The loops over places, joined where they can be and threads share none of them:
         only the last tile of all is shorter then.
         """
-        apart = self._apart if self._shares_vectors else len(self.roles.positions) - 1
+        apart = 0 if self._shares_vectors else len(self.roles.positions) - 1
         return (*self.roles.positions[:apart], *self.trial.joined(self.roles.positions[apart:]))
 
     @property
@@ -98,11 +96,6 @@ class Products(Blocked):
         return self._terms * prod(self._extents) * self.roles.scalars[0].dtype.bytes
 
     @property
-    def _apart(self) -> int:
-        """How many loops stand outside of the vectors': the images, where all are too many to come again for each."""
-        return int(len(self.roles.positions) > 2 and self.blocks > 1 and not self.memory.holds(self._bytes, 2, ALL))
-
-    @property
     def _shares_vectors(self) -> bool:
-        """Whether threads share blocks of vectors, or what is outside of them, rather than rows of places."""
-        return self.even or bool(self._apart) or len(self.roles.positions) == 1
+        """Whether threads share blocks of vectors rather than rows of places."""
+        return self.even or len(self.roles.positions) == 1
