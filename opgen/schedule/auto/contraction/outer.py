@@ -25,15 +25,12 @@ from opgen.schedule.cost.calibration import (
     LINE,
     PANEL_ALL_PLACES,
     PANEL_STREAMED,
-    PARTS,
     PLACES_WAITING,
     PRODUCT_POSITIONS,
     PRODUCT_VECTORS,
     TILES_OF_ALIGNED,
     TILES_OF_PANEL,
-    TURNS,
 )
-from opgen.schedule.steps import Divide, Split, Vectorize
 
 
 @dataclass(frozen=True)
@@ -55,13 +52,7 @@ class OuterProducts(Blocked):
 
     def tiled(self) -> bool:
         """All steps, with the loops over places as they are."""
-        k, x, places, part = self.vector, self.loop, [s.var for s in self.places], ""
-        if self.parts > 1:
-            part, rest = (self.trial.fresh(f"{places[0]}_{end}") for end in "pr")
-            if not self._divided(places[0], part, rest):
-                return False
-            places = [rest]
-        shared = self.even or self.parts > 1
+        k, x, places = self.vector, self.loop, [s.var for s in self.places]
         *images, last = [n for n in places if len(places) == 1 or n != places[-1]]
         around = () if self.whole else (*images, f"{last}.o")
         inner = places[-1] if len(places) > 1 or self.whole else f"{last}.i"
@@ -73,23 +64,12 @@ class OuterProducts(Blocked):
                 tuple(places) if self.whole else (last, *places[1:][-1:]),
                 carried=() if self.whole else tuple(images),
                 block=None if self.whole else (last, self.block),
-                outside=(part,) if part else (),
                 between=tuple(self.others),
                 panel=self.copied,
-                filled=self.copied and shared and not self.others,
+                filled=self.copied and self.even and not self.others,
                 ahead=tuple(Ahead(e.buffer, around[-1], inner) for e in self.reads if around and self.late),
-                threads=part or f"{k if shared else x}.o",
+                threads=f"{k if self.even else x}.o",
             ),
-        )
-
-    def _divided(self, place: str, part: str, rest: str) -> bool:
-        """Parts of the places with results of their own, which are added up in lanes."""
-        size, sums = self._extent(place) // self.parts, self.trial.fresh("sums")
-        return self.trial.take(
-            Split(place, size, "exact", part, rest),
-            Divide(part, self.nest.names[0], sums),
-            Split(f"{sums}_{self.vector}", self.lanes, "exact", f"{sums}_v", f"{sums}_l"),
-            Vectorize(f"{sums}_l"),
         )
 
     # What there is --------------------------------------------------------------------------------------
@@ -197,19 +177,6 @@ class OuterProducts(Blocked):
     def row(self) -> int:
         """The places of one of its iterations."""
         return constant_extent(self.places[-1]) or 1 if len(self.places) > 1 else 1
-
-    @cached_property
-    def parts(self) -> int:
-        """How many parts of the places have results of their own, so that threads can share them: where blocks of
-        vectors are too few for that, and blocks of places, all in one loop, many.  They depend on the machine's cores,
-        however many threads will run.
-        """
-        alone = len(self.places) == 1 and not (self.whole or self.others or self.many or self.even)
-        if not alone or self.nest.names[-1] != self.vector:
-            return 1
-        count = (constant_extent(self.rows) or 1) // self.block
-        most = min(self.machine.cores, count // TURNS, PARTS)
-        return max(d for d in range(1, max(1, most) + 1) if count % d == 0)
 
     @cached_property
     def whole(self) -> bool:
