@@ -69,8 +69,6 @@ PANEL_LARGE = 1 / 4
 """share of the second cache: from which a copy as a whole pushes out of it what is used with it [not recorded]"""
 PANEL_ALL_TERMS = 1 / 4
 """share of the second cache: for a panel of all terms [E132]"""
-PANEL_ALL_PLACES = 1 / 4
-"""share of the second cache: for a panel of all places [E092]"""
 PANEL_STREAMED = 1 / 16
 """share of the second cache: for the panel of a block of places, where one unit multiplies and adds [E110]"""
 SCALAR_LINES = 7 / 8
@@ -206,8 +204,6 @@ USES_OF_PANEL = 128
 """places: that a panel must serve [E054]"""
 TILES_OF_PANEL = 8
 """tiles of scalars: that a panel must serve [E084]"""
-TILES_OF_ALIGNED = 16
-"""tiles of scalars: as `TILES_OF_PANEL`, where vectors lie together before [E090]"""
 WORTH_MAPS = 6
 """factor: of the copies' time, that the arithmetic must take where maps are transposed [E093]"""
 SMALLEST_SQUARE = 4

@@ -11,33 +11,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from opgen.loop.nodes import Load
+from opgen.loop.nodes import Load, Store
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import own_axis, with_last
-from opgen.schedule.auto.plan import Ahead, Carried, Cut, Operand, Plan, Result
+from opgen.schedule.auto.plan import Ahead, Carried, Cut, Handle, Operand, Plan, Result
 from opgen.schedule.cost.calibration import PRODUCT_POSITIONS, PRODUCT_VECTORS, TURNS
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """Tiles of `PRODUCT_VECTORS` vectors by positions along the loop `tiled`, of so many `places`, around which loops
-    stand `outside` and `between`.  Of the sum's loops those `carried` are outside of the blocks of vectors, and so are
-    the blocks of one of the `terms`, of so many iterations, where there is a `block`.  What vectors read has a `panel`,
-    `filled` by the first tile, if that is a loop of its own.
+    """What is decided of such a product: the loop over positions that is `tiled`, and those `between` blocks of vectors
+    and its tiles; the sum's loops that are `carried`, and of the first of its other `terms` the blocks, of so many
+    iterations, if it has a `block`.  The next part of what is `ahead` is prefetched; results that lie `crosswise` are
+    transposed.
     """
 
     tiled: str
-    places: int
     terms: tuple[str, ...]
-    carried: tuple[str, ...] = ()
-    block: tuple[str, int] | None = None
-    outside: tuple[str, ...] = ()
     between: tuple[str, ...] = ()
-    panel: bool = True
-    filled: bool = False
-    ahead: tuple[Ahead, ...] = ()
-    results: tuple[Result, ...] = ()
-    threads: str = ""
+    carried: tuple[str, ...] = ()
+    block: int = 0
+    ahead: tuple[str, ...] = ()
+    crosswise: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,39 +67,46 @@ class Blocked(LaneNest):
         return self.blocks >= TURNS * self.machine.cores or self.blocks % self.machine.cores == 0
 
     def made(self, kind: str, b: Blocks) -> bool:
-        """Take the steps of a product in blocks; whether they were legal."""
-        k, x, rows, carried, terms = self.vector, b.tiled, self.roles.vectors[0], b.carried, b.terms
-        axis, last, block = own_axis(rows, k), len(rows.indices) - 1, PRODUCT_VECTORS * self.lanes
-        if axis is None:
-            return False
-        cuts = [Cut(k, block, f"{k}.o", f"{k}.i")]
-        if b.block is not None:
-            loop, size = b.block
-            cuts.append(Cut(loop, size, f"{loop}.o", f"{loop}.i"))
-            carried, terms = (*carried, f"{loop}.o"), tuple(f"{loop}.i" if n == loop else n for n in terms)
-        tiles = -(-b.places // PRODUCT_POSITIONS)
-        cuts.append(Cut.even(x, b.places, -(-b.places // tiles), first=b.filled and axis == last))
-        panel = Operand(
-            rows.buffer,
-            "panel",
-            with_last(last + 1, axis),
-            f"{k}.o",
-            "panel",
-            lanes=self.lanes if axis == last else 0,
-            filled=terms[-1] if b.filled and axis == last else None,
-            wide=True,
-        )
+        """Take the steps of a product in blocks; whether they were legal.  Threads share blocks of vectors, or what is
+        inside of them.
+        """
+        k, x, (first, *others) = self.vector, b.tiled, b.terms
+        cuts, carried, terms = [Cut(k, PRODUCT_VECTORS * self.lanes, f"{k}.o", f"{k}.i")], b.carried, b.terms
+        if b.block:
+            cuts.append(Cut(first, b.block, f"{first}.o", f"{first}.i"))
+            carried, terms = (*carried, f"{first}.o"), (f"{first}.i", *others)
+        panel = self._panel(terms[-1] if self.even and not b.between else None)
+        places = self.trial.nest(k).extent(x) or 1
+        size = -(-places // -(-places // PRODUCT_POSITIONS))
+        at = (f"{k}.o", *b.between)[-1]
         plan = Plan(
             kind,
             f"{k}.l",
-            cuts=(*cuts, Cut(f"{k}.i", self.lanes, f"{k}.v", f"{k}.l")),
-            order=(*b.outside, f"{k}.o", *b.between, f"{x}.o"),
+            cuts=(
+                *cuts,
+                Cut.even(x, places, size, first=panel.filled is not None),
+                Cut(f"{k}.i", self.lanes, f"{k}.v", f"{k}.l"),
+            ),
+            order=(f"{k}.o", *b.between, f"{x}.o"),
             carried=tuple(Carried(n, f"{k}.o") for n in carried),
             terms=terms,
             tile=(f"{x}.i", f"{k}.v"),
-            ahead=b.ahead,
-            operands=(panel,) if b.panel else (),
-            results=b.results,
-            threads=(b.threads,),
+            ahead=tuple(Ahead(n, (f"{x}.o", *b.between, *carried)[-1], terms[-1]) for n in b.ahead),
+            operands=(panel,),
+            results=tuple(Result(s.buffer, self._lanes_last(s), at) for s in self.nest.results if b.crosswise),
+            threads=(f"{k}.o" if self.even else (f"{x}.o", *b.between)[-1],),
         )
         return self.realised(plan)
+
+    def _panel(self, filled: Handle | None) -> Operand:
+        """What the vectors of a block read: filled in a loop of the first tile, if that is named, or transposed."""
+        rows = self.roles.vectors[0]
+        order = self._lanes_last(rows)
+        if order != tuple(range(len(order))):
+            return Operand(rows.buffer, "panel", order, f"{self.vector}.o", "panel", wide=True)
+        return Operand.in_rows(rows.buffer, len(order), f"{self.vector}.o", self.lanes, filled)
+
+    def _lanes_last(self, access: Load | Store) -> tuple[int, ...]:
+        """Its dimensions, that of the lanes last."""
+        axis = own_axis(access, self.vector)
+        return with_last(len(access.indices), len(access.indices) - 1 if axis is None else axis)

@@ -16,19 +16,16 @@ from math import prod
 from opgen.loop.nodes import For, Load
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.contraction.blocked import Blocked, Blocks
-from opgen.schedule.auto.plan import Ahead
 from opgen.schedule.cost.calibration import (
     ALL,
     EXPOSED_ROWS,
     FOUND_SUMS,
     KEPT,
     LINE,
-    PANEL_ALL_PLACES,
     PANEL_STREAMED,
     PLACES_WAITING,
     PRODUCT_POSITIONS,
     PRODUCT_VECTORS,
-    TILES_OF_ALIGNED,
     TILES_OF_PANEL,
 )
 
@@ -52,25 +49,17 @@ class OuterProducts(Blocked):
 
     def tiled(self) -> bool:
         """All steps, with the loops over places as they are."""
-        k, x, places = self.vector, self.loop, [s.var for s in self.places]
+        places = [s.var for s in self.places]
         *images, last = [n for n in places if len(places) == 1 or n != places[-1]]
-        around = () if self.whole else (*images, f"{last}.o")
-        inner = places[-1] if len(places) > 1 or self.whole else f"{last}.i"
-        return self.made(
-            "outer",
-            Blocks(
-                x,
-                self.scalars,
-                tuple(places) if self.whole else (last, *places[1:][-1:]),
-                carried=() if self.whole else tuple(images),
-                block=None if self.whole else (last, self.block),
-                between=tuple(self.others),
-                panel=self.copied,
-                filled=self.copied and self.even and not self.others,
-                ahead=tuple(Ahead(e.buffer, around[-1], inner) for e in self.reads if around and self.late),
-                threads=f"{k if self.even else x}.o",
-            ),
+        blocks = Blocks(
+            self.loop,
+            tuple(places) if self.whole else (last, *places[1:][-1:]),
+            between=tuple(self.others),
+            carried=() if self.whole else tuple(images),
+            block=0 if self.whole else self.block,
+            ahead=() if self.whole or not self.late else tuple(e.buffer for e in self.reads),
         )
+        return self.made("outer", blocks)
 
     # What there is --------------------------------------------------------------------------------------
 
@@ -92,9 +81,7 @@ class OuterProducts(Blocked):
 
     @property
     def legal(self) -> bool:
-        """Whether the nest is such a sum, of whole tiles along the lanes, and vectors are read in the type that is
-        computed with, as panels are.
-        """
+        """Whether the nest is such a sum, of whole tiles along the lanes."""
         nest = self.nest
         if not self.reads or not self.loop or any(constant_extent(s) is None for s in self.places) or nest.phases:
             return False
@@ -102,8 +89,7 @@ class OuterProducts(Blocked):
             return False
         if not nest.borders.isdisjoint((self.vector, self.loop)):
             return False
-        kept = nest.sums_wait and self.roles.stores_vectors and self.fills_tiles
-        return kept and (self.reads[0].dtype.bytes == self.element or self.copied)
+        return nest.sums_wait and self.roles.stores_vectors and self.fills_tiles
 
     @property
     def proven(self) -> bool:
@@ -115,15 +101,10 @@ class OuterProducts(Blocked):
         """Whether entering a tile, and fetching its results, is hidden.  Of several tables operands are as they were
         given, and threads share all tables.
         """
-        if self.whole or not (self.others or self.many):
+        if self.whole or not self.others:
             return True
         given = {e.buffer for e in self.reads} <= {b.name for b in self.trial.kernel.inputs}
-        return self.block * self.row >= PLACES_WAITING and (not self.others or (given and self.even))
-
-    @property
-    def many(self) -> bool:
-        """Whether results are too many to wait in the second cache."""
-        return not self.memory.holds(self.products * self.element, 2)
+        return self.block * self.row >= PLACES_WAITING and given and self.even
 
     @property
     def products(self) -> int:
@@ -178,16 +159,11 @@ class OuterProducts(Blocked):
         """The places of one of its iterations."""
         return constant_extent(self.places[-1]) or 1 if len(self.places) > 1 else 1
 
-    @cached_property
+    @property
     def whole(self) -> bool:
-        """Whether all places are one block, so that sums never wait: they stay in the first cache, or results are too
-        many to wait in the second and a panel of all places is not.
-        """
+        """Whether all places are one block, so that sums never wait: they stay in the first cache."""
         count = prod(constant_extent(s) or 1 for s in self.places) // self.row
-        if self.others or self.block in (0, count):
-            return self.block > 0 and not self.others
-        panel = self.bytes(self.roles.vectors[0]) // self.blocks
-        return self.many and self.memory.holds(panel, 2, PANEL_ALL_PLACES)
+        return self.block in (0, count) and self.block > 0 and not self.others
 
     @cached_property
     def late(self) -> bool:
@@ -206,11 +182,3 @@ class OuterProducts(Blocked):
     def bytes(self, e: Load) -> int:
         width = self.width if e is self.roles.vectors[0] else self.scalars
         return width * e.dtype.bytes * prod(constant_extent(s) or 1 for s in self.places)
-
-    @property
-    def copied(self) -> bool:
-        """Whether what a block reads of the vectors does not lie together as it is, or is read often enough for a copy
-        that begins at a line: arrays as given may not, and then each of their vectors lies across two.
-        """
-        tiles = -(-self.scalars // PRODUCT_POSITIONS) * prod(self._extent(n) for n in self.others)
-        return self.width > PRODUCT_VECTORS * self.lanes or tiles >= TILES_OF_ALIGNED

@@ -13,8 +13,7 @@ from functools import cached_property
 from math import prod
 
 from opgen.schedule.auto.contraction.blocked import Blocked, Blocks
-from opgen.schedule.auto.nests import depends, own_axis, with_last
-from opgen.schedule.auto.plan import Ahead, Result
+from opgen.schedule.auto.nests import depends, own_axis
 from opgen.schedule.cost.calibration import PRODUCT_POSITIONS, PRODUCT_VECTORS, USES_OF_PANEL
 
 
@@ -28,7 +27,9 @@ class Products(Blocked):
             return False
         rows, scalars = self.reads
         along = (self._sum, *positions[-1:]) if self.execution.hides_loads else (self._sum,)
-        if any(depends(rows.indices, n) for n in positions) or not any(self.roles.along(scalars, n) for n in along):
+        if own_axis(rows, self.vector) is None or any(depends(rows.indices, n) for n in positions):
+            return False
+        if not any(self.roles.along(scalars, n) for n in along):
             return False
         return self.fills_tiles and self._terms > 0 and (self.roles.stores_vectors or self._crosswise)
 
@@ -39,22 +40,9 @@ class Products(Blocked):
         return large and self.memory.holds(self._terms * PRODUCT_VECTORS * self.lanes * self.element, 2)
 
     def take(self) -> bool:
-        (*others, x), k = self._joined(), self.vector
-        at = others[-1] if others else f"{x}.o"
-        far = not self.memory.holds(self._bytes, 2)
-        return self.made(
-            "products",
-            Blocks(
-                x,
-                prod(self._extents) // prod(self.nest.extent(n) or 1 for n in others),
-                (self._sum,),
-                between=tuple(others),
-                filled=not others,
-                ahead=(Ahead(self.roles.scalars[0].buffer, at, self._sum),) if far else (),
-                results=(self._transposed((f"{k}.o", *others)[-1]),) if self._crosswise else (),
-                threads=f"{k}.o" if self._shares_vectors else at,
-            ),
-        )
+        (*others, x), far = self._joined(), not self.memory.holds(self._bytes, 2)
+        ahead = (self.roles.scalars[0].buffer,) if far else ()
+        return self.made("products", Blocks(x, (self._sum,), tuple(others), ahead=ahead, crosswise=self._crosswise))
 
     @property
     def _sum(self) -> str:
@@ -78,24 +66,14 @@ class Products(Blocked):
         )
         return self.execution.hides_loads and len(results) == 1 and along
 
-    def _transposed(self, at: str) -> Result:
-        """Results of some vectors side by side, transposed at the end of each iteration of a loop."""
-        (result,) = self.nest.results
-        return Result(result.buffer, with_last(len(result.indices), own_axis(result, self.vector) or 0), at)
-
     def _joined(self) -> tuple[str, ...]:
         """The loops over places, joined where they can be and threads share none of them:
         only the last tile of all is shorter then.
         """
-        apart = 0 if self._shares_vectors else len(self.roles.positions) - 1
+        apart = 0 if self.even else len(self.roles.positions) - 1
         return (*self.roles.positions[:apart], *self.trial.joined(self.roles.positions[apart:]))
 
     @property
     def _bytes(self) -> int:
         """Of the scalars."""
         return self._terms * prod(self._extents) * self.roles.scalars[0].dtype.bytes
-
-    @property
-    def _shares_vectors(self) -> bool:
-        """Whether threads share blocks of vectors rather than rows of places."""
-        return self.even or len(self.roles.positions) == 1
