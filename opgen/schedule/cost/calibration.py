@@ -126,8 +126,6 @@ PARTS = 16
 """parts: the most that have sums of their own, added up at the end [E091]"""
 PLAN_SHARED = 64
 """iterations: of the outermost loops, that any number of threads can share [not recorded]"""
-PLAN_SHARES = 8
-"""iterations for each core: of the outermost loop, enough for this machine [not recorded]"""
 FUSED_SHARED = 256
 """iterations: of fused loops, that any number of threads can share evenly [not recorded]"""
 STEP_SHARED = 2**18

@@ -132,14 +132,13 @@ class Contraction(LaneNest):
         if order.block is not None:
             cuts.append(self._cut(order.block.loop, order.block.size))
         pieces = {c.loop: [c.inner, c.outer] for c in cuts}
-        loops = {n: pieces[n].copy() if n in pieces else [n] for n in order.loops}
-        around = tuple(loops[n].pop() for n in order.loops)  # of a blocked loop first its blocks
+        around = tuple(pieces[n][1] if n in pieces else n for n in order.loops)
         tile = (
             *(pieces[n][0] if n in pieces else n for n in self.tile if n != k),
             *([f"{k}.v"] if size > self.lanes else []),
         )
         blocked = None if order.block is None else order.block.loop
-        at = (*around, *tile, f"{k}.l")[order.inside]
+        at = (*around, *tile, f"{k}.l")[0]
         ends = self._ends()
         return Plan(
             "nest",
@@ -152,7 +151,7 @@ class Contraction(LaneNest):
             ),
             tile=tile,
             ahead=() if order.carried or not around else self._early(around[-1]),
-            threads=self._shared(around[: order.inside or None], cuts, ends),
+            threads=self._shared(around, cuts, ends),
             ends=ends,
         )
 

@@ -16,7 +16,6 @@ from opgen.schedule.cost.calibration import (
     BLOCKS,
     NEST,
     PLAN_SHARED,
-    PLAN_SHARES,
     RESUMED,
     STORED,
     VISIT,
@@ -37,15 +36,14 @@ UNPRICED = Price()
 
 @dataclass(frozen=True)
 class Order:
-    """`loops`: those around the tile, outermost first, the vectors and the tiles among them by their loops' names; a
-    blocked loop stands there twice, first its blocks.  `carried`: reductions outside of all of them but the first
-    `inside`; the last one's blocks only if `block` is of it.  So many things are `awkward`.
+    """`loops`: those around the tile, outermost first, the vectors and the tiles among them by their loops' names.
+    `carried`: reductions outside of all of them, of the last one its blocks, if there is a `block`.  So many things are
+    `awkward`.
     """
 
     loops: tuple[str, ...]
     carried: tuple[str, ...] = ()
     block: Block | None = None
-    inside: int = 0
     price: Price = UNPRICED
     awkward: int = 0
 
@@ -98,19 +96,9 @@ class Orders:
         return sorted(priced, key=lambda o: o.seconds)
 
     def _candidates(self) -> Iterator[Order]:
-        shape = self.shape
         carried = list(self._carried())
         for order in self._orders():
-            wide = len(order) > 1 and self._count(order[0]) >= PLAN_SHARES * self.machine.cores
-            for names, block in carried:
-                yield Order(order, names, block)
-                if names and wide and order[0] not in shape.fixed:
-                    yield Order(order, names, block, inside=1)
-        rows = [n for n in shape.results if n not in shape.tile and shape.results[n] > 1]
-        for size in BLOCKS:
-            if rows and size < shape.results[rows[-1]] and shape.results[rows[-1]] % size == 0:
-                for order in self._orders(rows[-1]):
-                    yield Order(order, block=Block(rows[-1], size))
+            yield from (Order(order, names, block) for names, block in carried)
 
     def _count(self, name: str) -> int:
         """How many tiles, or single iterations, a loop over results has."""
@@ -132,35 +120,25 @@ class Orders:
             if i + 1 < len(names):
                 yield tuple(names[: i + 1]), None
 
-    def _orders(self, blocked: str | None = None) -> Iterator[tuple[str, ...]]:
+    def _orders(self) -> Iterator[tuple[str, ...]]:
         """The loop of vectors placed among the others, which keep their order.  Tiles of positions stay within them, so
         that a nest walks through memory in order.
         """
         tiles = [n for n in self.shape.tiled if n not in self.shape.fixed]
         others = [n for n in self.shape.results if n not in self.shape.tile]
         others += [n for n in tiles if n != self.shape.vector]
-        if blocked is not None:
-            others.insert(others.index(blocked), blocked)
         for order in _placements(others, self.shape.vector if self.shape.vector in tiles else None):
-            if blocked is None or _apart(order, blocked):
-                yield (*order, *self.shape.fixed)
+            yield (*order, *self.shape.fixed)
 
     def loops(self, order: Order) -> list[Loop]:
         """All loops of an order, outermost first."""
         shape, block = self.shape, order.block
         sizes = {block.loop: block.size} if block is not None else {}
         carried = [self._carried_loop(n, sizes) for n in order.carried]
-        around: list[Loop] = []
-        seen: set[str] = set()
-        for name in order.loops:
-            extent, size = shape.results[name], sizes.get(name, shape.tile.get(name, 1))
-            if name in seen:
-                extent, size = size, 1
-            around.append(Loop(name, -(-extent // size), size))
-            seen.add(name)
+        around = [Loop(n, self._count(n), shape.tile.get(n, 1)) for n in order.loops]
         inner = [Loop(n, sizes.get(n, e)) for n, e in shape.reductions.items() if n in sizes or n not in order.carried]
         tile = [Loop(name, size) for name, size in shape.tile.items()]
-        return [*around[: order.inside], *carried, *around[order.inside :], *inner, *tile]
+        return [*carried, *around, *inner, *tile]
 
     def _carried_loop(self, name: str, sizes: Mapping[str, int]) -> Loop:
         size = sizes.get(name, 1)
@@ -170,11 +148,11 @@ class Orders:
         machine, shape = self.machine, self.shape
         loops = self.loops(order)
         inner = len(shape.reductions) - len(order.carried) + len(shape.tile)
-        inner += 1 if order.block is not None and order.block.loop in order.carried else 0
+        inner += 1 if order.block is not None else 0
         visits = prod(s.extent for s in loops[: len(loops) - inner])
         vectors = prod(s.extent for s in loops) / shape.lanes
         through = (RESUMED if order.carried else STORED) * shape.vectors
-        forks = 1 if order.inside else prod(s.extent for s in loops[: len(order.carried)])
+        forks = prod(s.extent for s in loops[: len(order.carried)])
         first, second, third = self.traffic.into((machine.l1, machine.l2, machine.l3), loops)
         return Price(
             vectors / machine.fma_per_second,
@@ -187,13 +165,10 @@ class Orders:
     def _awkward(self, order: Order) -> int:
         """How many things speak against a nest: too little for threads to share, conditions on what they share."""
         shape, shared, found = self.shape, 1, 0
-        for name in order.loops[: order.inside or None]:
+        for name in order.loops:
             if shared >= PLAN_SHARED or name in shape.fixed:
                 break
-            blocked = order.block is not None and order.block.loop == name
-            shared *= (
-                self._count(name) // order.block.size if order.block is not None and blocked else self._count(name)
-            )
+            shared *= self._count(name)
             found += name in shape.conditional
         return found + (shared < PLAN_SHARED)
 
@@ -203,9 +178,3 @@ def _placements(others: Sequence[str], loop: str | None) -> list[tuple[str, ...]
     if loop is None:
         return [tuple(others)]
     return [(*others[:i], loop, *others[i:]) for i in range(len(others) + 1)]
-
-
-def _apart(order: Sequence[str], name: str) -> bool:
-    """Whether something stands between a loop's blocks and the loop in a block."""
-    first = order.index(name)
-    return order.index(name, first + 1) > first + 1
