@@ -74,8 +74,6 @@ def depthwise(
 KINDS: Mapping[str, tuple[Call, Machine, str]] = {
     "tiles of a map": (conv((1, 8, 14, 16), 32, 3), WIDE, "vectorize k_l"),
     "products": (conv((1, 12, 12, 64), 128), WIDE, "fill filter_panel in=c"),
-    "streamed products": (conv((1, 5, 5, 256), 64), AFAR, "carry c_o at=k_o"),
-    "streamed taps": (conv((1, 3, 4, 32), 64, 3), AFAR, "carry s at=k_o"),
     "few results": (conv((1, 6, 20, 16), 3, 3), WIDE, "vectorize x_l"),
     "tiles of a matrix unit": (
         conv((1, 6, 16, 64), 64, dtype="bfloat16"),

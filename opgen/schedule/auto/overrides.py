@@ -16,7 +16,7 @@ class Override:
     measured: str
 
 
-CONTRACTIONS = ("transposed_maps", "products", "ragged", "streamed", "pairs", "outer", "nest")
+CONTRACTIONS = ("transposed_maps", "products", "ragged", "pairs", "outer", "nest")
 WINDOWS = ("slices", *CONTRACTIONS, "window_sums", "window", "columns", "packed")
 
 OVERRIDES: tuple[Override, ...] = (

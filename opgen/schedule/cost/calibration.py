@@ -37,10 +37,6 @@ EXPOSED = (0.1, 0.25, 1.0)
 recorded]"""
 EXPOSED_ROWS = 1 / 20
 """share of the arithmetic: the time for reading an operand once, from which it is exposed [E068]"""
-EXPOSED_BESIDE_COPIES = 2
-"""factor: of `EXPOSED_ROWS`, where the copies that tiles read take time of their own [E081]"""
-IN_PIECES = 4
-"""factor: the time that the last cache takes for rows in pieces, of that in order [E033]"""
 READ_TWICE = 2
 """factor: a read of a window's map beside one of the taps: it may straddle lines, or come from a further cache [not
 recorded]"""
@@ -52,8 +48,6 @@ PAGE = 4096
 """bytes: that lie together in memory whatever their addresses [not recorded]"""
 KEPT = 0.75
 """share of a cache: what is read again finds its place there; the rest is for what passes through [not recorded]"""
-KEPT_IN_ORDER = 9 / 8
-"""share of the first cache: as `KEPT`, where tiles read all of a block in one order [not recorded]"""
 FOUND = 1 / 2
 """share of a cache: all that is used together, if it is found there again; other things have the rest. [not
 recorded]"""
@@ -67,12 +61,8 @@ OWN_SUMS = 4
 """part of the second cache: for sums of a thread's own [E111]"""
 PANEL_LARGE = 1 / 4
 """share of the second cache: from which a copy as a whole pushes out of it what is used with it [not recorded]"""
-PANEL_ALL_TERMS = 1 / 4
-"""share of the second cache: for a panel of all terms [E132]"""
 PANEL_STREAMED = 1 / 16
 """share of the second cache: for the panel of a block of places, where one unit multiplies and adds [E110]"""
-SCALAR_LINES = 7 / 8
-"""share of the first cache's lines: for scalars that conflict with each other [E132]"""
 SWEPT = 4
 """part of the first cache: terms of a row that fill it are shared by taps one by one [E042]"""
 CONFLICT_WAYS = 1 / 2
@@ -153,11 +143,6 @@ PRODUCT_VECTORS = 4
 """vectors: of that tile [E054]"""
 PAIR_BYTES = 4
 """bytes: of two bfloat16, and of their sum [not recorded]"""
-WIDE = 4
-"""vectors: of a tile where there are registers for as many scalars and more [E089]"""
-NARROW = 2
-"""vectors: of a tile for blocks of all terms, where the second cache brings less of a panel for each multiply-add
-[E132]"""
 MATRIX_LEAST = 4
 """rows, columns, pairs: the fewest of a tile for a matrix unit [E080]"""
 FEW_SUMS = 3 / 4
@@ -168,8 +153,6 @@ FILLED_BY_POSITIONS = 1.3
 # Loops and blocks of contractions -----------------------------------------------------------------------------------
 BLOCKS = (4, 7, 8, 14, 16, 32, 64, 128, 256, 512)
 """iterations: sizes tried for blocks of a loop [not recorded]"""
-BLOCKS_STREAMED = (256, 128, 64, 32, 16)
-"""terms: sizes tried for blocks of streamed rows [E068]"""
 PLANS_TRIED = 4
 """plans: tried before the one that needs no estimate [not recorded]"""
 UNROLLED = 96
@@ -178,14 +161,8 @@ UPDATES_UNROLLED = 4
 """updates: at places that values tell, at once [E210]"""
 UNROLLED_TAPS = 16
 """taps: fewer are unrolled [not recorded]"""
-FEW_POSITIONS = 64
-"""positions: too few for what it takes to transpose or copy rows from afar to be hidden [E043]"""
 LOOPS_OF_TERMS = 3
 """loops: of terms, for blocks of the second to keep anything [E115]"""
-IN_PLACE_TERMS = 64
-"""terms: the most of a block whose rows tiles read where they are [E107]"""
-PREFETCHED_TERMS = (4, 2)
-"""terms: for each line that is prefetched [E089]"""
 PACKED_TERMS = 8
 """terms: the fewest of a sum for which it pays to pack what is read [not recorded]"""
 PLACES_WAITING = 64

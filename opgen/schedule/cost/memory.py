@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
 from typing import Literal, NamedTuple, TypeAlias
 
 from opgen.machine import Cache, Machine
@@ -23,9 +22,6 @@ class Shares(NamedTuple):
 
 ANYTHING = Shares(FOUND, FOUND, FOUND)
 """What is used together, among other things."""
-STREAMED = Shares(0, 0, inf)
-"""What is read once, in order and early: at the rate of the last cache, also from memory.  With memory's rate, eight
-images of a first layer by its filter in float64 would be streamed, at 0.97 of the speed that they have."""
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,10 @@ from opgen.schedule.auto.contraction.outer import OuterProducts
 from opgen.schedule.auto.contraction.prepared import (
     as_given,
     packed,
-    unpacked,
     wide_scalars,
     wide_sums,
 )
 from opgen.schedule.auto.contraction.products import Products
-from opgen.schedule.auto.contraction.streamed import Streamed
 from opgen.schedule.auto.kinds.columns import Columns
 from opgen.schedule.auto.kinds.contracted import Contracted
 from opgen.schedule.auto.kinds.elementwise import Elementwise
@@ -38,7 +36,6 @@ from opgen.schedule.auto.window.sums import SumTile
 TILES: tuple[Kind, ...] = (
     Contracted("products", Products, (as_given, wide_scalars)),
     InParts(),
-    Contracted("streamed", Streamed, (wide_sums, unpacked)),
     InPairs(),
     Contracted("outer", OuterProducts, (wide_sums, packed)),
     Tiled(),
