@@ -35,8 +35,6 @@ PRICED_PLACES = 256
 EXPOSED = (0.1, 0.25, 1.0)
 """shares: of the time for fetching into the first, second and third cache, what a register tile exposes [not
 recorded]"""
-EXPOSED_ROWS = 1 / 20
-"""share of the arithmetic: the time for reading an operand once, from which it is exposed [E068]"""
 READ_TWICE = 2
 """factor: a read of a window's map beside one of the taps: it may straddle lines, or come from a further cache [not
 recorded]"""
