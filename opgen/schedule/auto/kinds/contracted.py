@@ -11,7 +11,6 @@ from opgen.schedule.auto.contraction.prepared import Prepared, Way, as_given, lo
 from opgen.schedule.auto.design import Design
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.non_temporal import store_non_temporally
-from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.site import Site
 from opgen.schedule.cost.calibration import FOUND_SUMS
 
@@ -36,7 +35,7 @@ def prepared_for(site: Site, machine: Machine, ways: tuple[Way, ...]) -> Iterato
     others.
     """
     for loop, late in loops_for_lanes(site, machine) if site.roles.is_sum else ():
-        if Roles.of(site.nest, loop).is_window or (late and not site.wanted(late)):
+        if late and not site.wanted(late):
             continue
         for way in ways:
             prepared = way(site, machine, loop)
