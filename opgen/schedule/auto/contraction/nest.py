@@ -195,18 +195,11 @@ class Contraction(LaneNest):
         return tuple(chosen)
 
     def _outer_order(self, tile: str) -> list[str]:
-        """Outermost loop, those that change what the lanes read, the vectors, phases, the rest, the tiles: what is
-        reused stays near.  Overlapping vectors are not independent, so they stand within everything that is.
+        """Outermost what is around the tile, then phases, vectors and tiles: vectors that overlap are not independent,
+        so that they stand within everything that is.
         """
-        inner = [n for n in self.tile if n not in (tile, self.vector)]
-        moving = [n for n in self.nest.names if n not in (self.vector, tile, *inner, *self.phases.remainders)]
-        rows = self.roles.vectors
-        first = moving[:1] if len(moving) > 1 and not self.phases.remainders else []
-        changing = [n for n in moving if n not in first and all(depends(e.indices, n) for e in rows)]
-        rest = [n for n in moving if n not in first and n not in changing]
-        if self.vector in self._overlapping:
-            return [*first, *changing, *self.phases.remainders, *rest, self.vector, tile]
-        return [*first, *changing, self.vector, *self.phases.remainders, *rest, tile]
+        inside = (*(n for n in self.tile if n != tile), *self.phases.remainders)
+        return [*(n for n in self.nest.names if n not in (*inside, tile)), *self.phases.remainders, self.vector, tile]
 
     def _ends(self) -> tuple[Ends, ...]:
         """Conditions on positions: tap loops unrolled, first and last tiles made loops of their own.  Which taps a
