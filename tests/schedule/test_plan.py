@@ -77,12 +77,6 @@ def text_of(kernel: Kernel) -> str:
     return str(scheduled(kernel, "cpu", typical())[0])
 
 
-def test_a_filter_that_only_streams_is_carried() -> None:
-    """512 x 512 x 3 x 3: rows 2 KiB apart of one block of outputs do not stay in the second cache over all rows."""
-    assert "carry r at=y\ncarry s at=y\n" in text_of(layer(None, 10, 512, 512, 3))
-    assert "carry" not in text_of(layer(None, 28, 128, 128, 3))
-
-
 def test_partial_sums_wait_where_inputs_do_not_fit() -> None:
     shapes = {"input": (8, 56, 56, 64), "filter": (1, 1, 64, 96)}
     text = text_of(the_kernel("filter", shapes, {"strides": [1, 1, 1, 1], "padding": "SAME"})[0])
