@@ -1,4 +1,4 @@
-"""Tiles of contractions: as tall as a row divides, registers hold and the cache's sets allow."""
+"""Tiles of contractions: as many places as registers hold and overlap little."""
 
 from __future__ import annotations
 
@@ -27,18 +27,6 @@ def text_of(call: Call, machine: Machine = WIDE) -> str:
     return str(scheduled(simplify(bind(*call.kernel())), "cpu", machine)[0])
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "float64"])
-@pytest.mark.parametrize(
-    ("width", "taps", "stride", "channels"),
-    [(14, 1, 1, 5), (28, 1, 1, 16), (28, 3, 1, 3), (28, 3, 2, 4), (56, 3, 2, 2), (14, 5, 1, 2)],
-)
-def test_rows_that_fourteen_divides(width: int, taps: int, stride: int, channels: int, dtype: str) -> None:
-    call = dense((1, 4, width, channels), 32, taps, stride, dtype)
-    text = assert_scheduled_is_the_same(call, width, WIDE)
-    row = width // stride
-    assert ("split x 14 tail=exact" in text) if row > 14 else ("unroll x\n" in text)
-
-
 @pytest.mark.parametrize(("width", "outputs", "tile"), [(9, 24, 9), (37, 24, 13), (23, 32, 6), (9, 32, 5)])
 def test_rows_that_nothing_divides_overlap_little(width: int, outputs: int, tile: int) -> None:
     """One vector by up to fourteen places, two vectors by up to seven."""
@@ -48,18 +36,3 @@ def test_rows_that_nothing_divides_overlap_little(width: int, outputs: int, tile
 
 def test_a_machine_of_few_registers_keeps_to_small_tiles() -> None:
     assert "split x 7 tail=exact" in text_of(dense((1, 4, 28, 16), 64), replace(WIDE, registers=16))
-
-
-def test_rows_that_crowd_one_set_are_read_few_at_a_time() -> None:
-    """Places 4 KiB apart share one set of the first cache."""
-    assert WIDE.l1.ways < 14
-    assert "split x 14 tail=exact" in text_of(dense((1, 2, 28, 512), 64))
-    assert "split x 7 tail=exact" in text_of(dense((1, 2, 28, 1024), 64))
-
-
-def test_what_waits_for_memory_is_done_in_small_tiles() -> None:
-    """Few results for each element that comes from far away: the next lines are asked for soon."""
-    slow = replace(WIDE, l3=replace(WIDE.l3, bytes_per_second=2e10))
-    assert "split x 7 tail=exact" in text_of(dense((8, 56, 56, 64), 32), slow)
-    assert "split x 14 tail=exact" in text_of(dense((1, 28, 28, 64), 32), slow)
-    assert "split x 14 tail=exact" in text_of(dense((8, 28, 28, 128), 96), slow)
