@@ -57,8 +57,8 @@ class TransposedMaps(LaneNest):
 
     @property
     def legal(self) -> bool:
-        """Whether there is something to transpose, and loads bound the arithmetic."""
-        return self.roles.is_sum and not self.execution.hides_loads and bool(self._moved)
+        """Whether there is something to transpose."""
+        return self.roles.is_sum and bool(self._moved)
 
     @property
     def proven(self) -> bool:
