@@ -19,8 +19,7 @@ from opgen.loop.walk import free_vars
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.contraction.prepared import widened_copies
-from opgen.schedule.auto.copies.blocks import transposed_blocks
-from opgen.schedule.auto.copies.prepare import pack_last, reused, split_phases
+from opgen.schedule.auto.copies.prepare import pack_last, split_phases
 from opgen.schedule.auto.design import Design
 from opgen.schedule.auto.nests import (
     Nest,
@@ -30,7 +29,6 @@ from opgen.schedule.auto.nests import (
     filled,
     is_contiguous,
     loop_across,
-    own_axis,
     reduces,
 )
 from opgen.schedule.auto.roles import Roles
@@ -45,7 +43,7 @@ from opgen.schedule.cost.calibration import (
     SWEPT,
     UNROLLED_TAPS,
 )
-from opgen.schedule.steps import Pack, Parallel, Regroup, Reorder, Split, Unroll, Vectorize
+from opgen.schedule.steps import Parallel, Regroup, Reorder, Split, Unroll, Vectorize
 
 
 @dataclass(frozen=True)
@@ -84,31 +82,7 @@ class Few:
     def pack(self) -> bool:
         """Have what follows the row read consecutively; whether it is."""
         touched = Roles.of(self.nest, self.row).vectors
-        for load in touched:
-            if not pack_last(load, axis_along(load, self.row), self.trial, self.machine.vector_bytes):
-                return False
-            self._gather(load)
-        return True
-
-    def _gather(self, load: Load) -> None:
-        """Have the rows of one sum next to each other where they lie so far apart that they push each other out of the
-        first cache, and are read again.
-        """
-        sizes = [int(e.value) if isinstance(e, Const) else 0 for e in self.nest.shapes[load.buffer]]
-        last, cache = len(sizes) - 1, self.machine.l1
-        if axis_along(load, self.row) != last or not reused(self.nest, load.buffer):
-            return
-        for term in self.nest.inner_loops:
-            axis = own_axis(load, term.var)
-            if axis is None or axis >= last - 1:
-                continue
-            lines, stride = -(-sizes[last] * load.dtype.bytes // cache.line), prod(sizes[axis + 1 :]) * load.dtype.bytes
-            if sizes[axis] * stride > cache.size and lines * sizes[axis] > cache.lines_at(stride):
-                order = (*(d for d in range(last) if d != axis), axis, last)
-                name = self.trial.fresh(f"{load.buffer}_packed")
-                if self.trial.take(Pack(load.buffer, order, name)):
-                    transposed_blocks(self.trial, name, self.machine.vector_bytes)
-                return
+        return all(pack_last(e, axis_along(e, self.row), self.trial, self.machine.vector_bytes) for e in touched)
 
     def tile(self) -> bool:
         """Split the row into classes and vectors, and keep all results of a tile in registers."""
