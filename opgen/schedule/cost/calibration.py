@@ -61,8 +61,6 @@ PANEL_LARGE = 1 / 4
 """share of the second cache: from which a copy as a whole pushes out of it what is used with it [not recorded]"""
 PANEL_STREAMED = 1 / 16
 """share of the second cache: for the panel of a block of places, where one unit multiplies and adds [E110]"""
-SWEPT = 4
-"""part of the first cache: terms of a row that fill it are shared by taps one by one [E042]"""
 CONFLICT_WAYS = 1 / 2
 """share of a set's lines: that what is used together finds room for [not recorded]"""
 CONFLICTS = 0.25

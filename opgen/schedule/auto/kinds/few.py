@@ -40,10 +40,9 @@ from opgen.schedule.cost.calibration import (
     OPERANDS,
     PACKED_TERMS,
     POSITIONS,
-    SWEPT,
     UNROLLED_TAPS,
 )
-from opgen.schedule.steps import Parallel, Regroup, Reorder, Split, Unroll, Vectorize
+from opgen.schedule.steps import Parallel, Reorder, Split, Unroll, Vectorize
 
 
 @dataclass(frozen=True)
@@ -109,7 +108,6 @@ class Few:
             Split(row, wide, "exact" if extent % wide == 0 else "guard", row_o, row_i),
             Split(row_i, self.lanes, "exact", row_v, row_l),
             Reorder((*outer, *phases, row_o, *inner, row_v, *held, row_l)),
-            *(Regroup(n, inner[-1]) for n in reversed(taps) if n != inner[-1] and self._sweeps(nest, row)),
             *(Unroll(n) for n in (*phases, *taps)),
             *(Unroll(n) for n in (row_v, *held)),
             Vectorize(row_l),
@@ -117,12 +115,6 @@ class Few:
         if taken:
             self.trial.fused_prefix([*outer, *phases, row_o][:2], Parallel)
         return taken
-
-    def _sweeps(self, nest: Nest, row: str) -> bool:
-        """Whether taps that swept over all terms of a row one by one would find little of it in the first cache."""
-        terms = constant_extent(nest.inner_loops[-1]) or 1
-        size = max(e.dtype.bytes for e in nest.summed)
-        return (nest.extent(row) or 0) * terms * size > self.machine.l1.size // SWEPT
 
     def _taps(self, nest: Nest, row: str, phases: list[str]) -> list[str]:
         """The tap loops that must be unrolled so that no class of positions tries the taps of another."""
