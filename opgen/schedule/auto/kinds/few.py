@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property
 from math import prod
 
+from opgen.loop.analysis.polynomial import linear
 from opgen.loop.nodes import Binary, Const, Expr, Load
 from opgen.loop.walk import free_vars
 from opgen.machine import Machine
@@ -21,28 +22,19 @@ from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.contraction.prepared import widened_copies
 from opgen.schedule.auto.copies.prepare import pack_last, split_phases
 from opgen.schedule.auto.design import Design
-from opgen.schedule.auto.nests import (
-    Nest,
-    coefficient,
-    contiguous_loop,
-    depends,
-    filled,
-    is_contiguous,
-    loop_across,
-    reduces,
-)
-from opgen.schedule.auto.roles import Roles
-from opgen.schedule.auto.site import Site, lanes_of
-from opgen.schedule.auto.trial import Trial
+from opgen.schedule.auto.lane_nest import LaneNest
+from opgen.schedule.auto.nests import Nest, contiguous_loop, depends, filled, loop_across
+from opgen.schedule.auto.plan import Cut, Plan
+from opgen.schedule.auto.site import Schedule, Site, lanes_of
 from opgen.schedule.cost.calibration import (
     FEW_SUMS,
     FILLED_BY_POSITIONS,
     OPERANDS,
     PACKED_TERMS,
+    PARALLEL,
     POSITIONS,
     UNROLLED_TAPS,
 )
-from opgen.schedule.steps import Parallel, Reorder, Split, Unroll, Vectorize
 
 
 @dataclass(frozen=True)
@@ -50,71 +42,110 @@ class FewResults:
     name: str = "few"
 
     def plans(self, site: Site, machine: Machine) -> Iterator[Design]:
-        if not reduces(site.nest):
+        """The row that fills vectors best, if one fills them better than results side by side do."""
+        nest, lanes = site.nest, lanes_of(site.nest, machine, None)
+        if not site.roles.is_sum or prod(site.roles.counts.values()) < PACKED_TERMS:
             return
         trial = site.trial.fork()
-        tile = few(site.nest, trial, machine, lanes_of(site.nest, machine, None))
-        if tile is not None:
-            yield Design(self.name, trial, partial(_take, tile, site), f"lanes along {tile.row}")
-
-
-def _take(tile: Few, site: Site) -> bool:
-    trial = tile.trial
-    kernel, start = trial.kernel, len(trial.steps)
-    if not tile.pack():
-        return False
-    widened_copies(trial.nest(tile.row), tile.row, trial, site.schedule, (kernel, start))
-    return tile.tile()
+        rows = [Few(nest, trial, n, lanes, machine, site.schedule) for n in reversed(nest.names)]
+        best = max((row for row in rows if row.legal and row.proven), key=lambda row: row.share, default=None)
+        if best is not None:
+            yield Design(self.name, trial, best.take, f"lanes along {best.vector}")
 
 
 @dataclass(frozen=True)
-class Few:
-    """A tile of all `held` results (of one, if that is no loop) by vectors along `row`."""
+class Few(LaneNest):
+    """A tile of all results at one position by vectors along a row."""
 
-    nest: Nest
-    trial: Trial
-    machine: Machine
-    lanes: int
-    row: str
-    held: str | None
+    schedule: Schedule
 
-    def pack(self) -> bool:
-        """Have what follows the row read consecutively; whether it is."""
-        touched = Roles.of(self.nest, self.row).vectors
-        return all(pack_last(e, axis_along(e, self.row), self.trial, self.machine.vector_bytes) for e in touched)
+    @property
+    def legal(self) -> bool:
+        """Whether what is read follows the row step by step along one dimension, other reads serve all positions, and
+        there are few results, in one loop or none.
+        """
+        vectors, scalars = self.roles.vectors, self.roles.scalars
+        if not vectors or not scalars or any(axis_along(e, self.vector) < 0 for e in vectors):
+            return False
+        if not self._held:
+            return not any(depends(e.indices, n) for e in scalars for n in self.nest.names)
+        (held,) = self._held
+        return held not in self.nest.borders and self._results <= int(FEW_SUMS * self.machine.registers)
 
-    def tile(self) -> bool:
-        """Split the row into classes and vectors, and keep all results of a tile in registers."""
-        quotient, phases = self.row, []
-        if self.row in self.nest.phases:
-            split = split_phases(self.trial.nest(self.row), self.trial, only=self.row)
-            quotient, phases = split.quotients.get(self.row, self.row), list(split.remainders)
-        return self._tiled(quotient, phases)
+    @property
+    def proven(self) -> bool:
+        """Whether vectors along the row are fuller than along what lanes would follow otherwise."""
+        chosen = loop_across(self.nest, self.lanes) or contiguous_loop(self.nest)
+        usual, busy = filled(self.nest, chosen, self.lanes) if chosen is not None else 0.0, 1.0
+        if self.vector == chosen:
+            busy = min(1.0, self._results / self.machine.latency)  # of two vectors each
+            if self._joins:
+                return False
+        return self.share > usual * busy * FILLED_BY_POSITIONS
 
-    def _tiled(self, row: str, phases: list[str]) -> bool:
-        nest, fresh = self.trial.nest(row), self.trial.fresh
-        held = () if self.held is None else (self.held,)
-        extent, results = nest.extent(row), prod(nest.extent(n) or 0 for n in held)
-        assert extent is not None
+    @property
+    def share(self) -> float:
+        """The share of lanes at work along the positions of one class."""
+        extent = -(-self.width // self.nest.phases.get(self.vector, 1))
+        return extent / max(1, -(-extent // self.lanes) * self.lanes)
+
+    @property
+    def _joins(self) -> bool:
+        """Whether a contraction's tile is made of the results and of the next loop of reuse, and so is large enough."""
+        rows, scalars = self.roles.vectors, self.roles.scalars
+        apart = [
+            n for n in self.roles.positions if n not in self._held and not all(depends(e.indices, n) for e in rows)
+        ]
+        if not apart or not self._held:
+            return False
+        along = any(all(self.roles.along(e, n) for e in scalars) for n in (*self._held, apart[-1]))
+        return along and POSITIONS < self._extent(apart[-1]) * self._results <= self.machine.registers - OPERANDS
+
+    @cached_property
+    def _held(self) -> tuple[str, ...]:
+        """The loop of results at one position: what follows the row does not depend on it, what does not, does."""
+        vectors, scalars = self.roles.vectors, self.roles.scalars
+        rows = (n for n in self.roles.positions if not any(depends(e.indices, n) for e in vectors))
+        return tuple(n for n in rows if any(depends(e.indices, n) for e in scalars))[-1:]
+
+    @property
+    def _results(self) -> int:
+        return prod(map(self._extent, self._held))
+
+    def take(self) -> bool:
+        """What follows the row is packed to be read consecutively; then the row is cut in classes and vectors, and all
+        results of a tile stay in registers.
+        """
+        trial, row, phases = self.trial, self.vector, list[str]()
+        kernel, start = trial.kernel, len(trial.steps)
+        if not all(pack_last(e, axis_along(e, row), trial, self.machine.vector_bytes) for e in self.roles.vectors):
+            return False
+        widened_copies(trial.nest(row), row, trial, self.schedule, (kernel, start))
+        if row in self.nest.phases:
+            split = split_phases(trial.nest(row), trial, only=row)
+            row, phases = split.quotients.get(row, row), list(split.remainders)
+        return self.realised(self._plan(trial.nest(row), row, phases), row)
+
+    def _plan(self, nest: Nest, row: str, phases: list[str]) -> Plan:
+        extent, held = nest.extent(row) or 1, self._held
         vectors = -(-extent // self.lanes)
-        tiles = -(-vectors // max(1, int(FEW_SUMS * self.machine.registers) // results))
-        vectors = -(-vectors // tiles)
-        row_o, row_i, row_v, row_l = (fresh(f"{row}_{part}") for part in "oivl")
-        wide = vectors * self.lanes
+        tiles = -(-vectors // max(1, int(FEW_SUMS * self.machine.registers) // self._results))
+        wide = -(-vectors // tiles) * self.lanes
+        cuts = [Cut(row, wide, f"{row}.o", f"{row}.i", "exact" if extent % wide == 0 else "guard")]
+        cuts.append(Cut(f"{row}.i", self.lanes, f"{row}.v", f"{row}.l"))
         outer = [n for n in nest.names if n not in (row, *held, *phases)]
-        inner = [s.var for s in nest.inner_loops]
         taps = self._taps(nest, row, phases) if phases or row in nest.borders else []
-        taken = self.trial.take(
-            Split(row, wide, "exact" if extent % wide == 0 else "guard", row_o, row_i),
-            Split(row_i, self.lanes, "exact", row_v, row_l),
-            Reorder((*outer, *phases, row_o, *inner, row_v, *held, row_l)),
-            *(Unroll(n) for n in (*phases, *taps)),
-            *(Unroll(n) for n in (row_v, *held)),
-            Vectorize(row_l),
+        order = (*outer, *phases, f"{row}.o")
+        return Plan(
+            "few",
+            f"{row}.l",
+            cuts=tuple(cuts),
+            order=order,
+            terms=tuple(s.var for s in nest.inner_loops),
+            unrolled=(*phases, *taps),
+            tile=(f"{row}.v", *held),
+            threads=order[:PARALLEL],
         )
-        if taken:
-            self.trial.fused_prefix([*outer, *phases, row_o][:2], Parallel)
-        return taken
 
     def _taps(self, nest: Nest, row: str, phases: list[str]) -> list[str]:
         """The tap loops that must be unrolled so that no class of positions tries the taps of another."""
@@ -122,74 +153,6 @@ class Few:
         return [
             s.var for s in nest.inner_loops if s.var in names and (constant_extent(s) or UNROLLED_TAPS) < UNROLLED_TAPS
         ]
-
-
-def few(nest: Nest, trial: Trial, machine: Machine, lanes: int) -> Few | None:
-    """The tile for a nest that is better off with lanes along positions, if it is one."""
-    if len(nest.allocations) != 1 or any(nest.extent(n) is None for n in nest.names):
-        return None
-    if prod(constant_extent(s) or 0 for s in nest.inner_loops) < PACKED_TERMS:
-        return None
-    chosen = loop_across(nest, lanes) or contiguous_loop(nest)
-    usual = filled(nest, chosen, lanes) if chosen is not None else 0.0
-    best: tuple[float, Few] | None = None
-    for row in reversed(nest.names):
-        held = held_loop(nest, row, int(FEW_SUMS * machine.registers))
-        if not is_row(nest, row) or (held is None and _results_apart(nest, row)):
-            continue
-        if held is not None and row == chosen and _joins(nest, row, held, machine):
-            continue
-        results = 1 if held is None else nest.extent(held) or 0
-        busy = min(1.0, results / machine.latency) if row == chosen else 1.0  # of two vectors each
-        share = _share(nest, row, lanes)
-        if share > max(usual * busy * FILLED_BY_POSITIONS, best[0] if best else 0.0):
-            best = share, Few(nest, trial, machine, lanes, row, held)
-    return best[1] if best else None
-
-
-def _joins(nest: Nest, row: str, held: str, machine: Machine) -> bool:
-    """Whether a contraction's tile is made of the results and of the next loop of reuse, and so is large enough."""
-    rows = [e for e in nest.summed if depends(e.indices, row)]
-    others = [n for n in reversed(nest.names) if n not in (row, held) and not all(depends(e.indices, n) for e in rows)]
-    scalars = [e for e in nest.summed if not depends(e.indices, row)]
-    if not others or not any(all(is_contiguous(e, n, nest.shapes) for e in scalars) for n in (held, others[0])):
-        return False
-    return POSITIONS < (nest.extent(others[0]) or 0) * (nest.extent(held) or 0) <= machine.registers - OPERANDS
-
-
-def _mixed(nest: Nest, loop: str) -> bool:
-    """Whether some reads depend on a loop and others do not."""
-    return 0 < sum(depends(e.indices, loop) for e in nest.summed) < len(nest.summed)
-
-
-def _share(nest: Nest, row: str, lanes: int) -> float:
-    """The share of lanes at work along the positions of one class."""
-    extent = -(-(nest.extent(row) or 0) // nest.phases.get(row, 1))
-    return extent / max(1, -(-extent // lanes) * lanes)
-
-
-def is_row(nest: Nest, row: str) -> bool:
-    """Whether what is read follows the loop step by step along one dimension, and other reads serve all positions."""
-    touched = [e for e in nest.summed if depends(e.indices, row)]
-    return _mixed(nest, row) and all(axis_along(e, row) >= 0 for e in touched)
-
-
-def held_loop(nest: Nest, row: str, most: int) -> str | None:
-    """The loop of (at `most` so many) results at one position: what follows the row does not depend on it, what does
-    not, does.
-    """
-    rows = [e for e in nest.summed if depends(e.indices, row)]
-    rest = [e for e in nest.summed if not depends(e.indices, row)]
-    for n in reversed(nest.names):
-        if n != row and not any(depends(e.indices, n) for e in rows) and any(depends(e.indices, n) for e in rest):
-            free = n not in nest.borders
-            return n if free and (nest.extent(n) or most + 1) <= most else None
-    return None
-
-
-def _results_apart(nest: Nest, row: str) -> bool:
-    """Whether what does not follow the row is not the same for all results."""
-    return any(depends(e.indices, n) for e in nest.summed if not depends(e.indices, row) for n in nest.names)
 
 
 def axis_along(load: Load, row: str) -> int:
@@ -201,4 +164,5 @@ def axis_along(load: Load, row: str) -> int:
 def _follows(e: Expr, row: str) -> bool:
     if isinstance(e, Binary) and e.op == "floordiv" and isinstance(e.right, Const):
         e = e.left
-    return coefficient(e, row) == 1
+    form = linear(e, row)
+    return form is not None and form[0] == Const(1)
