@@ -16,7 +16,6 @@ from opgen.loop.nodes import Kernel
 from opgen.loop.parse import parse_kernel
 from opgen.loop.verify import verify
 from opgen.machine import Machine, typical
-from opgen.machine.model import Cache
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
 from opgen.runtime.run import run_kernel
@@ -98,39 +97,6 @@ def test_lanes_go_along_the_row() -> None:
     for step in ("split w 2 tail=exact -> w_q, w_p", "split w_q 32 tail=exact", "unroll c", "vectorize w_q_l"):
         assert step in text
     assert "transpose" in text
-
-
-@pytest.mark.parametrize("spoiled", [False, True])
-@pytest.mark.parametrize("seed", range(4))
-def test_taps_along_a_row_read_it_together(seed: int, spoiled: bool) -> None:
-    """Term by term, where the first cache holds little of a row."""
-    rng = random.Random(seed)
-    height, width, taps = rng.choice([36, 40]), rng.choice([62, 64]), rng.randint(3, 6)
-    step, images = rng.choice([1, 2]), rng.choice([1, 2])
-    shapes = {"input": (images, height, width, 3), "filter": (rng.randint(2, 3), taps, 3, 8)}
-    shapes["grad_output"] = (images, -(-height // step), -(-width // 2), 8)
-    attrs = {"strides": [1, step, 2, 1], "padding": "SAME"}
-    lowered, parameters = Call(MODULE, gradient(MODULE, MODULE.op("Conv2D"), "input"), shapes, attrs).kernel()
-    kernel = simplify(bind(lowered, parameters))
-    machine = replace(typical(), l1=Cache(2048, 8, 64, 220e9), l2=Cache(49152, 8, 64, 118e9), cores=2)
-    text = assert_right(kernel, machine, seed, spoiled)
-    assert "regroup s, k" in text
-
-
-@pytest.mark.parametrize("images", [1, 3])
-@pytest.mark.parametrize("width", [24, 32, 35])
-def test_rows_of_a_sum_that_lie_far_apart_are_gathered(width: int, images: int) -> None:
-    """Where the first cache does not hold them at once; for each image by itself where that is large."""
-    small = replace(typical(), l1=Cache(2048, 2, 64, 1e11), l2=Cache(1 << 14, 8, 64, 1e11))
-    shapes = {"input": (images, 3, 8, 2 * width), "filter": (3, 3, 3, 24), "grad_output": (images, 24, 4, width)}
-    attrs = {"strides": [1, 1, 2, 2], "padding": "SAME", "data_format": "NCHW"}
-    op = gradient(MODULE, MODULE.op("Conv2D"), "input")
-    lowered, parameters = Call(MODULE, op, shapes, attrs, dtype="float32").kernel()
-    kernel = simplify(bind(lowered, parameters))
-    text = assert_right(kernel, small, width)
-    assert "pack grad_output 0, 2, 1, 3" in text
-    assert "vectorize grad_output_pa" in text
-    assert "pack" not in assert_right(kernel, typical(), width)
 
 
 @pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
