@@ -259,7 +259,7 @@ def test_strided_gradients_need_no_phases() -> None:
     text = assert_scheduled_is_the_same(image_call("input", 28, 32, 2), 0)
     assert "split w 4 tail=exact" in text
     assert "skew r, h_i -1" in text
-    assert "split w 8 tail=exact -> w_o, w_i\nsplit h 2 " in assert_scheduled_is_the_same(
+    assert "split w 4 tail=exact -> w_o, w_i\nsplit h 4 " in assert_scheduled_is_the_same(
         image_call("input", 32, 32, 2), 0
     )
 

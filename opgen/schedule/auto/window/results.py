@@ -119,5 +119,6 @@ class ResultTile(WindowNest):
             rows = row.places(tall // down, self._extent(row.term), down) if row.term in self._unrolled else tall
         columns = column.places(wide.size // unit, self._extent(column.term), unit)
         work = tall * wide.size * taps / (unit * down)
-        reads = READ_TWICE * rows * columns + taps * max(1, tall // down)
+        kept = prod(map(self._extent, (*self.beside, *self.roles.terms))) + tall * wide.size + columns
+        reads = READ_TWICE * rows * columns + taps * (1 if kept < self.machine.registers else max(1, tall // down))
         return reads / work * prod(t.waste for t in tile.values())
