@@ -430,4 +430,4 @@ def test_windows_of_the_greatest_value(order: str, taps: int, stride: int) -> No
     )
     text = assert_scheduled_is_the_same(call, taps)
     assert "vectorize" in text
-    assert "skew r, y_i" in text
+    assert "skew r, y_i" in text or taps == stride  # windows that share nothing
