@@ -17,13 +17,14 @@ class Override:
 
 
 CONTRACTIONS = ("transposed_maps", "products", "ragged", "pairs", "outer", "nest")
-WINDOWS = ("slices", *CONTRACTIONS, "window_sums", "window", "columns", "packed")
+WITHOUT_MIXING = ("window_sums", "window", "columns", "packed")
+WINDOWS = ("slices", *CONTRACTIONS, *WITHOUT_MIXING)
 
 OVERRIDES: tuple[Override, ...] = (
     Override("tile_products", ("tile_products", *CONTRACTIONS), "E080"),
     Override("row_sums", ("few", *WINDOWS), "E077"),
     Override("window_rows", WINDOWS, "E045"),
-    Override("pairs", ("pairs", "outer", "nest"), "E034"),
+    Override("pairs", ("outer", "nest", *WITHOUT_MIXING), "E034"),
 )
 
 
