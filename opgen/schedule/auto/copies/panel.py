@@ -160,6 +160,22 @@ def _allocated(kernel: Kernel, name: str) -> Alloc:
     return next(s for s in allocs_in(kernel.body) if any(o.name == name for o in s.buffers))
 
 
+def _without_gaps(kernel: Kernel, panel: Pack, inner: Sequence[str]) -> Pack:
+    """A panel, made in the last of the loops `inner` if else much lies between what is used, as in that of
+    `w[g * n + j]` for some j and all g.
+    """
+    most = PANEL_OVERLAP * _bytes(kernel, panel.buffer)
+
+    def is_dense(made: Pack) -> bool:
+        panels = Trial(kernel)
+        return panels.take(made) and _copied(panels.kernel, made.name) <= most
+
+    if not inner or is_dense(panel):
+        return panel
+    further = replace(panel, at=inner[-1])
+    return further if is_dense(further) else panel
+
+
 def blocks_outside(
     trial: Trial, buffer: str, blocks: str, machine: Machine, covered: tuple[str, ...] = ()
 ) -> tuple[str, ...] | None:
@@ -186,7 +202,11 @@ def _made(trial: Trial, pack: Pack, blocks: str, wide: bool, machine: Machine, c
     if around is None:
         return False
     name = trial.fresh(f"{pack.buffer}_panel")
-    if not trial.take(Pack(pack.buffer, pack.order, name, blocks)):
+    panel = Pack(pack.buffer, pack.order, name, blocks)
+    nest = next(n for n in nests(trial.kernel) if blocks in n.names)
+    uses = [e for e in loads(nest.core) if e.buffer == pack.buffer]
+    inside = [n for n in nest.names[len(around) :] if n not in covered and any(depends(e.indices, n) for e in uses)]
+    if not trial.take(_without_gaps(trial.kernel, panel, inside)):
         return False
     carried = {s.loop for s in trial.steps if isinstance(s, Carry)}  # its iterations follow each other
     shared = [n for n in around if n not in carried]
