@@ -44,10 +44,10 @@ def reorder(kernel: Kernel, loops: Sequence[str]) -> Kernel:
           y[i] = acc                            for i: y[i] = acc[i]
 
     It distributes over a block's statements, exchanges places with a loop whose bounds do not depend on it, gives a
-    buffer that it moves past one element an iteration, and takes conditions that depend on it along.  Loops that
-    already stand further in stay there, loops that are not named stay where they are.  A loop that moves must be
-    independent, or pass nothing but loops that are, also with it inside them; it goes inside conditions that are the
-    same for all its iterations.
+    buffer that it moves past one element an iteration, and takes conditions that depend on it along, but for what an
+    `and` of them begins with that does not.  Loops that already stand further in stay there, loops that are not named
+    stay where they are.  A loop that moves must be independent, or pass nothing but loops that are, also with it inside
+    them; it goes inside conditions that are the same for all its iterations.
     """
     require_loops(kernel, "reorder", loops)
     twice = [name for i, name in enumerate(loops) if name in loops[:i]]
@@ -94,9 +94,15 @@ def _reads(e: Expr, s: Store) -> bool:
 
 
 def _exchanged(s: For, below: frozenset[str], context: Context) -> Stmt | None:
-    """The loop inside independent ones: each keeps its own order of the loop's iterations; None if one is not."""
-    if any(not isinstance(p, For | If) or (isinstance(p, If) and p.otherwise is not None) for p in _above(s, below)):
-        return None
+    """The loop inside independent ones: each keeps its own order of the loop's iterations; None if one is not, or if a
+    condition reads what iterations write.
+    """
+    written = {p.buffer for p in stores(s)}
+    for p in _above(s, below):
+        if not isinstance(p, For | If) or (isinstance(p, If) and p.otherwise is not None):
+            return None
+        if isinstance(p, If) and written & {e.buffer for e in walk_expr(p.condition) if isinstance(e, Load)}:
+            return None
     result = at = _Sink(s, below).run()
     while not (isinstance(at, For) and at.var == s.var):
         if isinstance(at, If):

@@ -31,6 +31,9 @@ def split(
     Tails, where `factor` does not divide n: "guard" as above; "min" ends the inner loop at min(factor, n - x_o*factor);
     "overlap" shifts the last tile back to begin at n - factor (n >= factor must be provable, and doing an iteration
     twice must do no harm); "exact" refuses unless `factor` is proved to divide n.
+
+    Remainders by the factor lose the multiples of it that the outer loop adds: `(x_o*factor + x_i) % factor` is
+    `x_i % factor`.
     """
     require_loops(kernel, "split", [loop])
     outer, inner = outer or f"{loop}_o", inner or f"{loop}_i"
@@ -64,8 +67,8 @@ def _split(s: For, context: Context, factor: int, tail: Tail, names: tuple[str, 
 
 
 def _remainders(body: Stmt, names: tuple[str, str], factor: int, context: Context) -> Stmt:
-    """Remainders by the factor without the loop over tiles, which adds multiples of it; but for those of what may have
-    wrapped, as elements of tensors.
+    """Remainders by the factor without the loop over tiles, which adds multiples of it; but for those of elements of
+    tensors, which may have wrapped: of loops and sizes, nothing that is divided reaches 2**62 (`loop/nodes.py`).
     """
     loops = {*names, *(p.var for p in loops_in(body)), *(context.order.keys() - context.values.keys())}
 

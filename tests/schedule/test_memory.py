@@ -61,12 +61,6 @@ def test_lines_in_few_sets_evict_each_other() -> None:
     assert memory.fits(Region(64, 17, 2048), 2)
 
 
-def test_fetching_is_exposed_beyond_its_share() -> None:
-    memory = Memory(typical())
-    assert not memory.exposed(1.0, 10.0, 1 / 10)
-    assert memory.exposed(1.1, 10.0, 1 / 10)
-
-
 @pytest.mark.parametrize(
     ("name", "vector_bytes", "units"),
     [("znver1", 32, 1), ("znver4", 64, 1), ("znver5", 64, 2), ("haswell", 32, 2), ("apple-m1", 16, 4)],

@@ -15,6 +15,7 @@ from opgen.machine import typical
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
 from opgen.schedule.default import scheduled
+from opgen.schedule.errors import ScheduleError
 from opgen.schedule.limits import count
 from opgen.schedule.schedule import apply, parse_schedule
 from opgen.spec import load
@@ -45,6 +46,20 @@ def test_a_phase_is_asked_once_for_all_its_places(more: str) -> None:
     assert text[text.index("for s in 0 .. 7:") + 1 :][:2] == ["if (w_p - s + 2) % 5 == 0:", "for k in 0 .. 8:"]
     assert_same(kernel, after, {}, 0)
     assert_same(kernel, legalize(after), {}, 0)
+
+
+@pytest.mark.parametrize("condition", ["t[0] > 0 and k < 3", "t[0] > 0"])
+def test_a_condition_on_what_iterations_write_stays_inside(condition: str) -> None:
+    kernel = parse_kernel(f"""kernel counted() -> (t: int64[6]):
+  for i in 0..6:
+    t[i] = i + 2
+  for k in 0..4:
+    if {condition}:
+      for j in 0..6:
+        t[j] = t[j] - 1
+""")
+    with pytest.raises(ScheduleError, match="reorder k"):
+        apply(kernel, parse_schedule("reorder j, k\n"))
 
 
 def test_a_remainder_of_what_may_have_wrapped_stays() -> None:

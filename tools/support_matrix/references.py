@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -83,14 +82,22 @@ def expected(cell: Cell, model: Any, inputs: Mapping[str, Array], seed: int) -> 
         return _known(cell, model, inputs)
     except Unknown:
         lacking = LACKING.get(cell.operator)
-        with (
-            np.errstate(all="ignore"),
-            suppress(ValueError, IndexError, KeyError, TypeError, RuntimeError),
-        ):  # what fits no array has no results
-            found = None if lacking is None else lacking(cell, inputs)
-            if found is not None:
-                return found
-        raise
+        if lacking is None:
+            raise
+    with np.errstate(all="ignore"):
+        try:
+            found = lacking(cell, inputs)
+        except (
+            ValueError,
+            IndexError,
+            KeyError,
+            TypeError,
+            RuntimeError,
+        ) as error:  # what fits no array has no results
+            raise Unknown(f"{type(error).__name__}: {error}") from error
+    if found is None:
+        raise Unknown("there is no reference for these attributes")
+    return found
 
 
 def _known(cell: Cell, model: Any, inputs: Mapping[str, Array]) -> Sequence[Array]:

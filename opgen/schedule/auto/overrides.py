@@ -24,7 +24,7 @@ OVERRIDES: tuple[Override, ...] = (
     Override("tile_products", ("tile_products", *CONTRACTIONS), "E080"),
     Override("row_sums", ("few", *WINDOWS), "E077"),
     Override("window_rows", WINDOWS, "E045"),
-    Override("pairs", ("outer", "nest", *WITHOUT_MIXING), "E034"),
+    Override("pairs", ("outer", "nest", *WITHOUT_MIXING), "E203"),
 )
 
 

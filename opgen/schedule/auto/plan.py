@@ -196,6 +196,7 @@ class Plan:
         for name in _LISTS:
             values = getattr(self, name)
             yield f"{_WORDS.get(name, name)} {', '.join(map(str, values))}" if values else ""
+        yield from (f"{loop} inside {other}" for loop, other in self.regrouped)
         yield f"squares {', '.join(self.squares)}" if self.squares else ""
         yield from map(str, (*self.operands, *self.results))
         yield f"threads {', '.join(self.threads)}" if self.threads else ""

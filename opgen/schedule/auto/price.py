@@ -104,8 +104,8 @@ class _Body:
     path: tuple[_Around, ...]
     store: Store
     touched: Sequence[Load | Store]
-    """What it reads and writes in memory, and no store before it in the same iteration: not what is in registers, as
-    most of the stack is.
+    """What it reads and writes in memory, but for what an earlier store of the same iteration touches, and for
+    registers and the stack.
     """
     buffers: Mapping[str, Buffer]
 

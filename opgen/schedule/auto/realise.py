@@ -1,6 +1,6 @@
-"""A plan made of steps, in one order for all kinds: joins and cuts, the order of loops, what is carried, copies that
-are moved, tiles for a matrix unit, partial sums, lanes, prefetches, panels, results that are transposed, threads,
-squares, stores.
+"""A plan made of steps, in one order for all kinds: joins and cuts, what is regrouped, the order of loops, what is
+carried, copies that are moved, tiles for a matrix unit, skewed loops, partial sums, lanes, prefetches, panels, results
+that are transposed, threads, ends, squares, stores.
 
 Loops are found by their handles: what a handle is called in the kernel is decided here, and nowhere else.
 """

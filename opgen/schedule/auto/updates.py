@@ -3,7 +3,7 @@
     parallel i: vectors of j: y[i, j] = x[i, j]
                 j.o: 4 times: y[i, at[i, j]] = y[i, at[i, j]] + v[i, j]
 
-So a row is still in the first cache.  One update is little work beside the loop's own.
+So a row is still in the first cache.  An update is less work than an iteration of its loop, so some are done at once.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from opgen.schedule.steps import Merge, Partition, Split, Unroll
 def updated(trial: Trial) -> None:
     """Merge loops over rows that are updated with those that made the rows, once both have their schedules."""
     for made, nest in pairwise(nests(trial.kernel)):
-        if updates(nest) and {s.buffer for s in made.results} & {s.buffer for s in nest.results}:
-            trial.take(Merge(made.names[0], nest.names[0]))
+        same = {s.buffer for s in made.results} & {s.buffer for s in nest.results}
+        if same and updates(nest) and trial.take(Merge(made.names[0], nest.names[0])):
             _unrolled(trial, nest)
 
 

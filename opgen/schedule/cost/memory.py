@@ -62,7 +62,3 @@ class Memory:
     def fits(self, region: Region, level: Level) -> bool:
         """Whether the lines of a region find sets enough in a cache: those in few sets evict each other."""
         return region.fits(self.cache(level))
-
-    def exposed(self, fetching: float, computing: float, share: float) -> bool:
-        """Whether the seconds of fetching are more than a share of those of computing, which would hide them."""
-        return fetching > share * computing

@@ -195,8 +195,8 @@ class Contraction(LaneNest):
         return tuple(chosen)
 
     def _outer_order(self, tile: str) -> list[str]:
-        """Outermost what is around the tile, then phases, vectors and tiles: vectors that overlap are not independent,
-        so that they stand within everything that is.
+        """Outermost loops that are in no tile, then phases, vectors and tiles: vectors that overlap are not
+        independent, so that they stand within everything that is.
         """
         inside = (*(n for n in self.tile if n != tile), *self.phases.remainders)
         return [*(n for n in self.nest.names if n not in (*inside, tile)), *self.phases.remainders, self.vector, tile]

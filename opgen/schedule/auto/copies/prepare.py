@@ -140,7 +140,8 @@ class Phases:
 def split_phases(nest: Nest, trial: Trial, only: str | None = None) -> Phases:
     """Split each loop (or only one) that a condition `(loop + ...) % c == 0` speaks of by c.
 
-    With the remainder unrolled, the condition is decided for each tap, and none is tried in vain.
+    The condition is then the same for all places of a phase: it stays outside of their loop, or is decided for each tap
+    where taps and phases are unrolled.
     """
     quotients: dict[str, str] = {}
     remainders: list[str] = []

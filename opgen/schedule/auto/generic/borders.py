@@ -29,7 +29,6 @@ class Border:
     """
 
     position: str
-    tap: str | None
     offset: str
     size: str
     bound: str
@@ -124,7 +123,6 @@ def _border(leaf: Expr, loops: dict[str, For]) -> Border | None:
     extent = (constant_extent(loops[taps[0]]) or 1) if taps else 1
     return Border(
         position=positions[0],
-        tap=taps[0] if taps else None,
         offset=offsets[0],
         size=end.stop.name,
         bound=bound,

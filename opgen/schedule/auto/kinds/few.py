@@ -70,7 +70,7 @@ class Few(LaneNest):
         if not self._held:
             return not any(depends(e.indices, n) for e in scalars for n in self.nest.names)
         (held,) = self._held
-        return held not in self.nest.borders and self._results <= int(FEW_SUMS * self.machine.registers)
+        return held not in self.nest.borders and 0 < self._results <= int(FEW_SUMS * self.machine.registers)
 
     @property
     def proven(self) -> bool:

@@ -87,7 +87,9 @@ def sliced_loop(nest: Nest) -> str | None:
 
 
 def _along(access: Load | Store, loop: str) -> int:
-    """How many places further an access goes along its dimension with each iteration; more than any if not known."""
+    """How many places further an access goes along its dimension with each iteration; one more than is taken if that is
+    not known.
+    """
     places = coefficient(access.indices[own_axis(access, loop) or 0], loop) or 0
     return places if places >= 1 else WINDOW_STEP + 1
 
