@@ -87,13 +87,7 @@ def expected(cell: Cell, model: Any, inputs: Mapping[str, Array], seed: int) -> 
     with np.errstate(all="ignore"):
         try:
             found = lacking(cell, inputs)
-        except (
-            ValueError,
-            IndexError,
-            KeyError,
-            TypeError,
-            RuntimeError,
-        ) as error:  # what fits no array has no results
+        except (ValueError, IndexError, KeyError, TypeError, RuntimeError) as error:  # what fits no array
             raise Unknown(f"{type(error).__name__}: {error}") from error
     if found is None:
         raise Unknown("there is no reference for these attributes")

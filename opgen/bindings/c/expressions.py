@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
-from opgen.bindings.expressions import ATOM, CONDITIONAL, UNARY, Printer
+from opgen.bindings.expressions import ATOM, NOT, OR, UNARY, Printer
 from opgen.diagnostics import InternalError
 from opgen.spec.model import (
     AttrValue,
@@ -103,18 +103,19 @@ class CPrinter(Printer):
             return f"!{self.text(e.operand, ATOM)}", UNARY
         return super().print(e)
 
-    def text(self, e: Expr, around: int = CONDITIONAL) -> str:
-        """An expression; a mixture of `&&` and `||` has parentheses, as compilers ask for."""
-        mixed = isinstance(e, Operation) and e.op == "and" and around == 1
-        return f"({super().text(e)})" if mixed else super().text(e, around)
-
     def operation(self, e: Operation) -> tuple[str, int]:
+        if e.op == "or":
+            return f"{self._within_or(e.left)} {self.operators['or']} {self._within_or(e.right)}", OR
         if self.floating(e) or e.op not in (*_CALLS, *_PURE):
             return super().operation(e)
         left, right = self.text(e.left), self.text(e.right)
         if e.op in _PURE:
             return f"{self._helper}_{e.op}({left}, {right})", ATOM
         return f"{self._helper}_{_CALLS[e.op]}({self._math}, {left}, {right})", ATOM
+
+    def _within_or(self, e: Expr) -> str:
+        """An operand of `||`: one of `&&` has parentheses, as compilers ask for."""
+        return self.text(e, NOT if isinstance(e, Operation) and e.op == "and" else OR)
 
     def function_like(self, e: Operation) -> str:
         names = {"min": "fmin", "max": "fmax", "pow": "pow"}

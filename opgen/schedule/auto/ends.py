@@ -16,8 +16,8 @@ from opgen.schedule.auto.plan import Ends
 
 def ends_of(nest: Nest, loop: str, tiles: Tiles, reach: int, phases: int = 1) -> tuple[Ends, ...]:
     """The tiles of a loop that have bodies of their own: those from which `reach` further iterations lead out of it,
-    and one that is not full.  If all are full, only those of these at which conditions can fail.  A loop in `phases` has
-    tiles of each.
+    and one that is not full.  If all are full, only those of these at which conditions can fail.  A loop in `phases`
+    has tiles of each.
     """
     exact = tiles.tail == "exact"
     if exact and loop not in nest.borders:
