@@ -288,7 +288,7 @@ def test_what_blocks_are_made_of_is_packed_block_by_block(columns: int, terms: i
     schedule, after = scheduled(kernel, "cpu", small_caches(size))
     text = str(schedule)
     assert parse_schedule(text) == schedule
-    fits = columns == 64 and (terms, size) != (128, 1 << 13)  # lanes fill their vectors, and results wait in the cache
+    fits = columns == 64  # lanes fill their vectors
     assert ("pack w 1, 0 at=" in text) == fits
     assert ("pack w 1, 0 at=a_b" in text) == (columns == 64 and "carry a_b" in text)
     legal = legalize(after)

@@ -201,15 +201,6 @@ def test_results_that_lie_apart(width: int, columns: int, dtype: str) -> None:
     assert "vectorize j_l" in text
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_items_of_a_batch_are_packed_one_by_one(seed: int) -> None:
-    """Few results at each position: each item's copy is made by the thread that uses it."""
-    text = product("float32", 4, 40, 3, 10 + seed)
-    schedule = assert_right(text, seed, True)
-    assert "at=g -> a_panel" in schedule
-    assert "parallel g" in schedule
-
-
 BLOCKS = """
 kernel blocks(x: float32[8, 8]) -> (y: float32[8, 8], z: float32[8]):
   for i in 0..8:

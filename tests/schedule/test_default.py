@@ -80,7 +80,7 @@ LAYER = {
 def test_a_sum_of_products_gets_a_register_tile() -> None:
     assert str(default_schedule(specialised(kernels.dense(), LAYER))) == (
         "reorder y, k, x\n"
-        "split x 14 tail=exact -> x_o, x_i\n"
+        "split x 7 tail=exact -> x_o, x_i\n"
         "split k 32 tail=exact -> k_o, k_i\n"
         "split k_i 16 tail=exact -> k_v, k_l\n"
         "reorder y, k_o, x_o, r, s, c, x_i, k_v, k_l\n"
@@ -96,7 +96,7 @@ def test_a_sum_of_products_gets_a_register_tile() -> None:
 
 def test_the_plan_of_a_tile_is_told() -> None:
     text = why(specialised(kernels.dense(), LAYER), typical())
-    cuts, loops = "x by 14 -> x.o, x.i, k by 32 -> k.o, k.i, k.i by 16 -> k.v, k.l", "order y, k.o, x.o"
+    cuts, loops = "x by 7 -> x.o, x.i, k by 32 -> k.o, k.i, k.i by 16 -> k.v, k.l", "order y, k.o, x.o"
     assert (
         f" | lanes k.l | cut {cuts} | {loops} | terms r, s, c | tile x.i, k.v | ends s unrolled, x.o 1, -1 | " in text
     )

@@ -24,7 +24,9 @@ OVERRIDES: tuple[Override, ...] = (
     Override("tile_products", ("tile_products", *CONTRACTIONS), "E080"),
     Override("row_sums", ("few", *WINDOWS), "E077"),
     Override("window_rows", WINDOWS, "E045"),
-    Override("pairs", ("outer", "nest", *WITHOUT_MIXING), "E203"),
+    Override("pairs", ("outer", "nest"), "E034"),
+    Override("nest", ("nest",), "E052"),
+    *(Override(kind, WITHOUT_MIXING, "E104") for kind in CONTRACTIONS),
 )
 
 

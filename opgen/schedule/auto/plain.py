@@ -11,7 +11,7 @@ from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.copies.prepare import split_phases
 from opgen.schedule.auto.nests import Nest, places_read
 from opgen.schedule.auto.trial import Trial
-from opgen.schedule.cost.calibration import PARALLEL, UNROLLED_PHASES
+from opgen.schedule.cost.calibration import PARALLEL, UNROLLED
 from opgen.schedule.steps import Parallel, Unroll
 
 
@@ -30,7 +30,7 @@ def _decided(nest: Nest, trial: Trial) -> dict[str, str]:
     known = [(s.var, constant_extent(s)) for s in nest.inner_loops]
     taps = [(n, e) for n, e in known if e is not None]
     steps = prod(nest.phases.values())
-    if steps == 1 or len(taps) < len(known) or steps * prod(e for _, e in taps) > UNROLLED_PHASES:
+    if steps == 1 or len(taps) < len(known) or steps * prod(e for _, e in taps) > UNROLLED:
         return {}
     phases = split_phases(nest, trial)
     trial.take(*(Unroll(n) for n in (*phases.remainders, *(n for n, _ in taps))))
