@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from opgen.machine import Machine, typical
-from opgen.machine.model import Cache
 from tests.harness import Call
 from tests.schedule.test_auto import DENSE, MODULE, assert_scheduled_is_the_same, gradient
 
@@ -55,21 +54,6 @@ def test_narrow_rows_are_wide_in_panels(dtype: str) -> None:
         text = assert_scheduled_is_the_same(dense((1, 12, 12, 64), 128, direction, dtype), 0, WIDE)
         assert f"widen {panel} -> {panel}_wide" in text
         assert "widen filter ->" not in text
-
-
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-@pytest.mark.parametrize(("size", "inputs", "kib", "carried"), [(8, 32, 32, "r"), (14, 16, 64, "k_o")])
-def test_sums_over_images_wait_in_wide_results(dtype: str, size: int, inputs: int, kib: int, carried: str) -> None:
-    """Rows of one image after the other are in wide panels, and each element of the results is converted once."""
-    shapes = {"input": (4, size, size, inputs), "filter": (3, 3, inputs, 64), "grad_output": (4, size, size, 64)}
-    attrs = {"strides": [1, 1, 1, 1], "padding": "SAME"}
-    call = Call(MODULE, gradient(MODULE, DENSE, "filter"), shapes, attrs, dtype=dtype)
-    afar = {"l2": Cache(kib << 10, 8, 64, 20e9), "l3": Cache(32 << 20, 16, 64, 20e9)}
-    text = assert_scheduled_is_the_same(call, 0, replace(WIDE, l1=replace(WIDE.l1, size=8 << 10), **afar))
-    for step in ("grad_filter", "grad_output_panel"):
-        assert f"widen {step} -> {step}_wide" in text
-    assert f"carry n at={carried}" in text
-    assert "widen grad_output ->" not in text
 
 
 def test_pairs_come_before_wide_panels() -> None:

@@ -24,7 +24,8 @@ OVERRIDES: tuple[Override, ...] = (
     Override("tile_products", ("tile_products", *CONTRACTIONS), "E080"),
     Override("row_sums", ("few", *WINDOWS), "E077"),
     Override("window_rows", WINDOWS, "E045"),
-    Override("pairs", ("outer", "nest"), "E034"),
+    Override("transposed_maps", CONTRACTIONS[1:], "E093"),
+    Override("pairs", ("pairs", "outer", "nest"), "E034"),
     Override("nest", ("nest",), "E052"),
     *(Override(kind, WITHOUT_MIXING, "E104") for kind in CONTRACTIONS),
 )

@@ -62,13 +62,13 @@ class Few(LaneNest):
     @property
     def legal(self) -> bool:
         """Whether what is read follows the row step by step along one dimension, other reads serve all positions, and
-        there are few results, in one loop or none.
+        there are few results, in one loop, or in none where positions share what they read.
         """
         vectors, scalars = self.roles.vectors, self.roles.scalars
         if not vectors or not scalars or any(axis_along(e, self.vector) < 0 for e in vectors):
             return False
         if not self._held:
-            return not any(depends(e.indices, n) for e in scalars for n in self.nest.names)
+            return bool(self.roles.walks) and not any(depends(e.indices, n) for e in scalars for n in self.nest.names)
         (held,) = self._held
         return held not in self.nest.borders and 0 < self._results <= int(FEW_SUMS * self.machine.registers)
 
