@@ -50,7 +50,8 @@ class Expansion:
         return substitute_indices(e, values)
 
     def _quotients(self, n: Expr, choice: Mapping[str, int]) -> Expr:
-        if isinstance(n, Operation) and isinstance(n.left, Index) and self.split.get(n.left.name) == _number(n.right):
+        step = self.split.get(n.left.name) if isinstance(n, Operation) and isinstance(n.left, Index) else None
+        if isinstance(n, Operation) and isinstance(n.left, Index) and step is not None and step == _number(n.right):
             if n.op == "//":
                 return Index(quotient(n.left.name))
             if n.op == "%":

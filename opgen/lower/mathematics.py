@@ -200,7 +200,10 @@ class Mathematics:
         """The type in which numbers are compared of which none is an element; None if they are integers of shapes."""
         if reads_values(e):
             return FLOAT32
-        return FLOAT64 if has_floats(self._op, e) else None
+        values = [v for n in subexpressions(e) if isinstance(n, Element) for v in n.constant.values]
+        if has_floats(self._op, e) or any(v.denominator > 1 or not INT64.least <= v <= INT64.greatest for v in values):
+            return FLOAT64
+        return INT64 if values else None
 
     def _operation(self, e: Operation, want: DType, scope: Scope) -> loop.Expr:
         if e.op in COMPARE or e.op in ("and", "or"):
@@ -409,7 +412,7 @@ class Mathematics:
         """An element of a constant: a literal, or a choice where loops give the indices."""
         position: loop.Expr = b.index(0)
         for size, index in zip(e.constant.shape, e.indices, strict=True):
-            position = b.add(b.mul(position, size), self._scalars.lower(index, scope.indices))
+            position = b.add(b.mul(position, size), self._subscript(index, scope))
         literals = [b.const(float(v) if dtype.is_float else int(v), dtype) for v in e.constant.values]
         if isinstance(position, loop.Const):
             return literals[int(position.value)]
@@ -431,7 +434,7 @@ class Mathematics:
 
 def _of_elements(e: Expr) -> bool:
     """Whether an expression is made of elements, not of integers of shapes and indices alone."""
-    return reads_values(e) or any(isinstance(n, Convert) for n in subexpressions(e))
+    return any(isinstance(n, Read | Reduce | Element | Convert) for n in subexpressions(e))
 
 
 def _chosen(position: loop.Expr, values: Sequence[loop.Expr], first: int) -> loop.Expr:

@@ -20,6 +20,7 @@ from opgen.spec.scope import Binding, Readable, Scope
 from opgen.spec.steps import Foretold
 from opgen.spec.subscripts import SubscriptResolver
 from opgen.spec.text import plural
+from opgen.spec.walk import reads_constants
 
 SCALAR_FUNCTIONS: dict[str, m.ScalarFunction] = {name: name for name in get_args(m.ScalarFunction)}
 _OF_NUMBERS = ("abs", "sign")
@@ -159,8 +160,10 @@ class MathResolver(Resolver):
         return SubscriptResolver(self.scope, self.resolve, self._whole).integer(tree)
 
     def _whole(self, value: Typed) -> m.Expr | None:
-        """An element of an integer type as an int64."""
-        if not self.is_integer(value.kind):
+        """An element of an integer type, or what is made of a constant's integers, as an int64."""
+        if value.kind == NUMBER and reads_constants(value.expr):
+            self._require_held(value.expr, "int64")
+        elif not self.is_integer(value.kind):
             return None
         return value.expr if value.kind == "int64" else m.Convert("int64", value.expr, value.expr.span)
 
@@ -368,6 +371,8 @@ class MathResolver(Resolver):
 
     def arithmetic(self, op: m.Operator, left: Typed, right: Typed, span: Span) -> Typed | None:
         pair = self.unify(left, right)
+        if pair is not None and pair[0].kind == NUMBER and op in ("//", "ceildiv"):
+            pair = self._whole_pair(left, right) or pair
         if pair is None or pair[0].kind == BOOL or (pair[0].kind in (INT, NUMBER) and op not in PAIR_FUNCTIONS):
             return super().arithmetic(op, left, right, span)
         kind, told = pair[0].kind, op if op in PAIR_FUNCTIONS else f"'{op}'"
@@ -397,12 +402,22 @@ class MathResolver(Resolver):
         return kind in DTYPES and DTYPES[kind].is_int
 
     def unify(self, left: Typed, right: Typed) -> tuple[Typed, Typed] | None:
-        """As everywhere; of an element of an integer type and an int64, or an integer of shapes, both are int64."""
-        found = super().unify(left, right)
-        if found is not None or not {INT, "int64"} & {left.kind, right.kind}:
-            return found
-        whole = [e.expr if e.kind == INT else self._whole(e) for e in (left, right)]
-        if whole[0] is None or whole[1] is None:
+        """As everywhere; of an element of an integer type and an int64, or an integer of shapes, both are int64; so are
+        a constant's integer and an integer of shapes.
+        """
+        kinds = {left.kind, right.kind}
+        of_constant = kinds == {INT, NUMBER} and (reads_constants(left.expr) or reads_constants(right.expr))
+        found = None if of_constant else super().unify(left, right)
+        return found if found is not None or not {INT, "int64"} & kinds else self._whole_pair(left, right)
+
+    def _whole_pair(self, left: Typed, right: Typed) -> tuple[Typed, Typed] | None:
+        """Both as int64; None if one is no integer, or both are literals."""
+        literal = [e.kind == NUMBER and not reads_constants(e.expr) for e in (left, right)]
+        whole = [
+            e.expr if plain or e.kind == INT else self._whole(e)
+            for e, plain in zip((left, right), literal, strict=True)
+        ]
+        if whole[0] is None or whole[1] is None or all(literal):
             return None
         return Typed(whole[0], "int64"), Typed(whole[1], "int64")
 

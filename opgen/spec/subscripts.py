@@ -1,4 +1,6 @@
-"""Subscripts of reads: integers of shapes and indices, and elements of integer tensors, which count as such here."""
+"""Subscripts of reads: integers of shapes and indices, and elements of integer tensors and of constants, which count as
+such here.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from opgen.spec import syntax as s
 from opgen.spec.kinds import BOOL, INT, NUMBER, Typed
 from opgen.spec.resolve import Resolver
 from opgen.spec.scope import Scope
-from opgen.spec.walk import reads_values
+from opgen.spec.walk import reads_constants, reads_values
 
 Find = Callable[[s.Expression], Typed | None]
 
@@ -40,7 +42,7 @@ class SubscriptResolver(Resolver):
 
     def _integer_of(self, tree: s.Expression) -> Typed | None:
         found = self._find(tree)
-        if found is None or found.kind in (INT, NUMBER, BOOL):
+        if found is None or found.kind in (INT, BOOL) or (found.kind == NUMBER and not reads_constants(found.expr)):
             return found
         whole = self._whole(found)
         if whole is None:
@@ -50,7 +52,7 @@ class SubscriptResolver(Resolver):
         return Typed(whole, INT)
 
     def arithmetic(self, op: m.Operator, left: Typed, right: Typed, span: Span) -> Typed | None:
-        if op in ("//", "%", "ceildiv") and reads_values(right.expr):
+        if op in ("//", "%", "ceildiv") and (reads_values(right.expr) or reads_constants(right.expr)):
             message = f"'{op}' in a subscript divides by what is known before the op runs, not by an element"
             self.report.add("S013", message, span)
             return None

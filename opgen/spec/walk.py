@@ -137,6 +137,11 @@ def reads_values(e: Expr) -> bool:
     return any(isinstance(n, Read | Reduce) for n in subexpressions(e))
 
 
+def reads_constants(e: Expr) -> bool:
+    """Whether an expression depends on elements of constants."""
+    return any(isinstance(n, Element) for n in subexpressions(e))
+
+
 def is_order(e: Expr) -> bool:
     """Whether an expression is the order of some values."""
     return isinstance(e, Reduce) and e.place is not None

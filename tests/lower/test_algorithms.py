@@ -61,6 +61,37 @@ def test_a_term_with_the_factor_0_is_left_out() -> None:
     assert Call(middle, middle.ops[0], {"x": (3,)}, dtype="float32").run({"x": x})["y"].tolist() == [np.inf, 3, np.inf]
 
 
+def test_elements_of_constants_are_integers_among_integers() -> None:
+    text = """
+    op Moved {
+      type T in {float32}
+      input x: T[n, 3]
+      output taken: T[n, 3]
+      output apart: T[n, 3]
+      output added: T[n]
+      output chosen: T[n, 3]
+      output halves: T[n, 3]
+      constant p[3] = [2, 0, 1]
+      constant q[3] = [1, -1, 5]
+      taken[i, k] = x[i, p[k]] else 0
+      apart[i, k] = x[i * p[k] - q[k], p[q[k] % 3]] else 7
+      added[i] = sum[k < 2 if i != p[k]](x[i, p[k]])
+      chosen[i, k] = if i < p[k] or p[k] < q[k] then x[i, k] else T(i // p[k])
+      halves[i, k] = x[i, k] * T((p[k] + 1) // 2)
+    }
+    """
+    module = load_text(text)
+    x = np.random.default_rng(0).standard_normal((5, 3)).astype(np.float32)
+    given = Call(module, module.ops[0], {"x": (5, 3)}, dtype="float32").run({"x": x})
+    p, q, i = np.array([2, 0, 1]), np.array([1, -1, 5]), np.arange(5)[:, None]
+    row = i * p - q
+    assert np.array_equal(given["taken"], x[:, p])
+    assert np.array_equal(given["apart"], np.where((row >= 0) & (row < 5), x[row.clip(0, 4), p[q % 3]], 7))
+    assert np.array_equal(given["added"], (x[:, p[:2]] * (i != p[:2])).sum(1))
+    assert np.array_equal(given["chosen"], np.where((i < p) | (p < q), x, np.where(p, i // np.maximum(p, 1), 0)))
+    assert np.array_equal(given["halves"], x * ((p + 1) // 2))
+
+
 def test_products_of_constants_are_exact() -> None:
     text = "op Third { type T in {float32} input x: T[n] output y: T[n] constant w[1] = [1 / 3] y[i] = BODY }"
     module = load_text(text.replace("BODY", "sum[a](w[a] * 3 * x[i + a])"))
