@@ -94,7 +94,7 @@ class GradientChecker:
             signature=self._signature(inputs),
             type_variables=types,
             inputs=inputs,
-            attrs=self.forward.attrs,
+            attrs=self._attrs(inputs),
             outputs=outputs,
             checks=tuple(self._checks({i.name for i in inputs}, inputs[0].name)),
             definitions=(),
@@ -115,7 +115,15 @@ class GradientChecker:
             return signature_of(self.report, self.decl.items, inputs, self.forward.attrs)
         given = {i.name for i in self.forward.inputs}
         rest = tuple(n for n in self.forward.signature if n not in given)
+        told = [a.name for a in self._attrs(inputs) if not a.counter and self.forward.attr(a.name).counter]
+        rest = (*told, *(n for n in rest if n not in told))
         return (*(i.name for i in inputs), *(rest or default_signature((), self.forward.attrs)))
+
+    def _attrs(self, inputs: tuple[m.Tensor | m.Sizes, ...]) -> tuple[m.Attr, ...]:
+        """Those of the forward op; a size that is counted there is one to give, unless all inputs are as there."""
+        taken = {(i.name, i.shape_only) for i in inputs if isinstance(i, m.Tensor)}
+        same = all((t.name, t.shape_only) in taken for t in self.forward.tensors)
+        return tuple(replace(a, counter=a.counter if same else "") for a in self.forward.attrs)
 
     # What may stand there -------------------------------------------------------------------------
 

@@ -122,6 +122,43 @@ def test_a_users_own_spec(tmp_path: Path) -> None:
     assert opgen.gradient(mine.blend, wrt="y")(x.astype(np.float32), y.astype(np.float32), g.astype(np.float32)).sum()
 
 
+def test_gradients_of_ops_that_count(tmp_path: Path) -> None:
+    path = tmp_path / "counting.op"
+    path.write_text(
+        """
+op Taken {
+  type T in {float32, float64}
+  input x: T[n]
+  input chosen: bool[n]
+  count found = sum[i](if chosen[i] then int64(1) else 0)
+  output y: T[found]
+  let at[p] = descending[i](if chosen[i] then int8(1) else 0, p) where p < found
+  y[p] = x[at[p]] * x[at[p]]
+}
+op TakenGradient { gradient of Taken with respect to x input x input chosen input dy like y output dx like x }
+op Leading {
+  type T in {float32, float64}
+  input x: T[n]
+  count found = sum[i](if x[i] > T(0) then int64(1) else 0)
+  output y: T[found]
+  y[p] = x[p] else 0
+}
+op LeadingGradient { gradient of Leading with respect to x input x shape_only input dy like y output dx like x }
+""",
+        encoding="utf-8",
+    )
+    counting = opgen.load(path)
+    x, chosen, g = np.array([1.0, -2, 3]), np.array([True, False, True]), np.array([10.0, 100])
+    for by_x in (opgen.gradient(counting.taken, wrt="x"), counting.taken_gradient):
+        assert by_x(x, chosen, g).tolist() == by_x(x, chosen, g, found=2).tolist() == [20, 0, 600]
+        with pytest.raises(ArgumentValueError, match=r"expected shape \[2\] \(found\), given shape \[1\]"):
+            by_x(x, chosen, g[:1])
+    again = opgen.gradient(opgen.gradient(counting.taken, wrt="x"), wrt="grad_y")
+    assert again(x, chosen, g, np.ones(3)).tolist() == [2, 6]
+    assert inspect.signature(counting.leading_gradient).parameters["found"].default is inspect.Parameter.empty
+    assert counting.leading_gradient(x, g, found=2).tolist() == [10, 100, 0]
+
+
 def test_ops_without_inputs(tmp_path: Path) -> None:
     path = tmp_path / "numbers.op"
     path.write_text(

@@ -69,7 +69,9 @@ def gradient(function: Callable[..., object], wrt: str | Sequence[str]) -> Calla
 def _gradient(library: Library, name: str, wrt: str) -> Callable[..., Array]:
     module = library.module()
     op = grad.gradient(module, module.op(name), wrt)
-    made = module_of(replace(module, name=op.function_name, ops=(op,), doc=op.doc), f"{name}, differentiated")
+    counting = tuple(module.op(a.counter) for a in op.attrs if a.counter)
+    ops = (op, *counting)
+    made = module_of(replace(module, name=op.function_name, ops=ops, doc=op.doc), f"{name}, differentiated")
     function: Callable[..., Array] = getattr(made, op.function_name)
     return function
 
