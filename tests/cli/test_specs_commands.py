@@ -119,6 +119,16 @@ def test_generate_check_fails_after_an_edit_by_hand_and_writes_nothing(opgen: Ru
     assert module.read_text() == edited
 
 
+def test_gradients_of_outputs_whose_size_is_an_expression(here: Run, tmp_path: Path) -> None:
+    text = "op Longer { type T in {float32} input x: T[n] output y: T[2 * n + 1] y[i] = x[i] else 0 }\n"
+    gradient = "gradient of Longer with respect to x input x shape_only input dy like y output dx like x"
+    (tmp_path / "longer.op").write_text(f"{text}op LongerGradient {{ {gradient} }}\n")
+    done = here("generate", "longer.op", "-o", "out")
+    assert done.returncode == 0, done.stderr
+    listing = (tmp_path / "out" / "listings" / "longer_gradient.scheduled.loop").read_text()
+    assert "n = 16" in listing
+
+
 def test_a_dry_run_says_what_would_come_and_go(here: Run, good: Path, tmp_path: Path) -> None:
     said = here("generate", good.name, "-o", "out", "--dry-run")
     assert said.returncode == 0

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import prod
 
 from opgen.diagnostics import UserError
 from opgen.spec.arguments import AttrArgument
-from opgen.spec.environment import Environment
+from opgen.spec.environment import Environment, EvaluationError, evaluate_int
 from opgen.spec.model import Attr, Dimension, Module, OpSpec, Sizes, Symbol, Tensor
 from opgen.spec.shapes import CallError, solve
 from opgen.spec.walk import subexpressions
@@ -27,10 +28,40 @@ def modest_call(module: Module, op: OpSpec) -> Environment:
         shapes = {t.name: _shape(op, t.dims, t.layout, guess) for t in op.tensors}
         vectors = {v.name: _shape(op, v.forms[0], v.layouts[0], guess) for v in op.inputs if isinstance(v, Sizes)}
         try:
+            loose = _loose(op)
+            if loose is not op:
+                call = solve(loose, module, shapes, vectors, attrs)
+                shapes |= {t.name: _following(op, t, call) for t in op.tensors if t.follows and not _is_named(t)}
             return solve(op, module, shapes, vectors, attrs)
-        except CallError:
+        except (CallError, EvaluationError):
             continue
     raise UserError(f"op {op.name}: no sizes for a listing meet its requirements")
+
+
+def _is_named(tensor: Tensor) -> bool:
+    """Whether all sizes of a tensor are products of symbols."""
+    return all(d.factors for d in tensor.dims)
+
+
+def _loose(op: OpSpec) -> OpSpec:
+    """An op of whose inputs any size is taken that follows from the others by an expression."""
+
+    def free(t: Tensor) -> Tensor:
+        names = (f"{t.name}.{axis}" for axis in range(t.rank))
+        dims = (
+            d if d.factors else replace(d, size=Symbol(n), factors=(n,)) for d, n in zip(t.dims, names, strict=True)
+        )
+        return replace(t, dims=tuple(dims))
+
+    if all(_is_named(t) for t in op.tensors if t.follows):
+        return op
+    return replace(op, inputs=tuple(free(i) if isinstance(i, Tensor) and i.follows else i for i in op.inputs))
+
+
+def _following(op: OpSpec, tensor: Tensor, call: Environment) -> tuple[int, ...]:
+    """The shape of an input that follows from the others, in the caller's order."""
+    sizes = [evaluate_int(d.size, call) for d in tensor.dims]
+    return _in_order(op, sizes, tensor.layout)
 
 
 def _value(a: Attr) -> AttrArgument:
@@ -70,7 +101,11 @@ def _dimensions(op: OpSpec) -> Iterator[Dimension]:
 
 def _shape(op: OpSpec, dims: Sequence[Dimension], layout: str | None, sizes: dict[str, int]) -> tuple[int, ...]:
     """A shape in the caller's order, for the layout that is the default."""
-    logical = [prod(sizes[f] if isinstance(f, str) else f for f in d.factors) for d in dims]
+    return _in_order(op, [prod(sizes[f] if isinstance(f, str) else f for f in d.factors) for d in dims], layout)
+
+
+def _in_order(op: OpSpec, logical: Sequence[int], layout: str | None) -> tuple[int, ...]:
+    """Logical sizes in the caller's order, for the layout that is the default."""
     if layout is None:
         return tuple(logical)
     attr = op.attr(layout)
