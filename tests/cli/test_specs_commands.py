@@ -129,6 +129,14 @@ def test_gradients_of_outputs_whose_size_is_an_expression(here: Run, tmp_path: P
     assert "n = 16" in listing
 
 
+def test_an_op_without_sizes_for_a_listing(here: Run, tmp_path: Path) -> None:
+    text = 'op Sevens { type T in {float32} input x: T[n] require n % 7 == 3 : x "odd" output y: T[n] y[i] = x[i] }\n'
+    (tmp_path / "sevens.op").write_text(text)
+    done = here("generate", "sevens.op", "-o", "out")
+    assert done.returncode == 0, done.stderr
+    assert "`opgen inspect Sevens` shows each stage" in (tmp_path / "out" / "listings" / "sevens.loop").read_text()
+
+
 def test_a_dry_run_says_what_would_come_and_go(here: Run, good: Path, tmp_path: Path) -> None:
     said = here("generate", good.name, "-o", "out", "--dry-run")
     assert said.returncode == 0

@@ -33,6 +33,8 @@ def listings(module: Module, op: OpSpec, source: str) -> dict[str, str]:
     """The texts of an op's stages by file name."""
     types = {v.name: _type(tuple(t.name for t in v.allowed)) for v in op.type_variables}
     call = modest_call(module, op)
+    if call is None:
+        return _note(op, source, "has requirements that none of the sizes tried for a listing meet")
     lowered = lower(module, op, Variant(types, {a.name: str(call.attrs[a.name]) for a in structural_attrs(op)}))
     values = ((p, evaluate(e, call)) for p, e in zip(lowered.kernel.parameters, lowered.arguments, strict=True))
     bound = simplify(bind(lowered.kernel, {p.name: v for p, v in values if not p.dtype.is_float}))
@@ -41,7 +43,11 @@ def listings(module: Module, op: OpSpec, source: str) -> dict[str, str]:
 
 def too_large(op: OpSpec, source: str) -> dict[str, str]:
     """In their place, for an op whose stages are too long to be read."""
-    text = f"# {MARK}{source}. {op.name} is too large to be listed: `opgen inspect {op.name}` shows each stage.\n"
+    return _note(op, source, "is too large to be listed")
+
+
+def _note(op: OpSpec, source: str, why: str) -> dict[str, str]:
+    text = f"# {MARK}{source}. {op.name} {why}: `opgen inspect {op.name}` shows each stage.\n"
     return {f"{op.function_name}.loop": text}
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
-from opgen.diagnostics import UserError
 from opgen.spec.arguments import AttrArgument
 from opgen.spec.environment import Environment, EvaluationError, evaluate_int
 from opgen.spec.model import Attr, Dimension, Module, OpSpec, Sizes, Symbol, Tensor
@@ -17,10 +16,10 @@ LARGE, SMALL = 16, 3
 """The size of a dimension that the first input or the result has, and of any other (a window, say)."""
 
 
-def modest_call(module: Module, op: OpSpec) -> Environment:
+def modest_call(module: Module, op: OpSpec) -> Environment | None:
     """A call worked out: attributes have their defaults, or the first word or the least number that is allowed.
 
-    Raises UserError if no guess at the sizes meets the op's requirements.
+    None if no guess at the sizes meets the op's requirements.
     """
     attrs = {a.name: v for a in op.attrs if a.carried_by is None and (v := _value(a)) is not None}
     for large, small in ((LARGE, SMALL), (LARGE, LARGE), (LARGE, 1), (2 * LARGE, 1)):
@@ -35,7 +34,7 @@ def modest_call(module: Module, op: OpSpec) -> Environment:
             return solve(op, module, shapes, vectors, attrs)
         except (CallError, EvaluationError):
             continue
-    raise UserError(f"op {op.name}: no sizes for a listing meet its requirements")
+    return None
 
 
 def _is_named(tensor: Tensor) -> bool:
