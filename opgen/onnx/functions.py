@@ -37,13 +37,18 @@ def schema_of(name: str, version: int, of: str) -> Any | None:
         return None
 
 
+def takes_sequences(schema: Any) -> bool:
+    """Whether one of an operator's inputs can only be a sequence of tensors."""
+    return any(all(kind.startswith("seq(") for kind in i.types) for i in schema.inputs)
+
+
 def defined_function(node: Any, version: int, of: str, types: Sequence[Any | None]) -> Any | None:
     """The function by which ONNX defines an operator, for this node, or None.
 
     `types` are the types of the node's inputs as far as they are known; some functions depend on them.
     """
     schema = schema_of(node.op_type, version, of)
-    if schema is None:
+    if schema is None or takes_sequences(schema):
         return None
     if schema.has_function:
         return schema.function_body

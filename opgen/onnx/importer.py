@@ -154,7 +154,7 @@ class _Inside:
         elif set(step.attributes) == set(_SIDES) and len(step.inputs) == 1:
             self._branch(step)
             self._infer(step, version, of)
-        elif is_repeat(step):
+        elif is_repeat(step, version, of):
             self._repeat(step, version)
         else:
             self._defined(step, version, of)

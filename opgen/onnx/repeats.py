@@ -8,6 +8,7 @@ from typing import Any
 
 from opgen.graph.model import Along, Model, Repeat
 from opgen.onnx.attributes import AttributeMalformedError, AttributeRefusedError, value_of
+from opgen.onnx.functions import schema_of, takes_sequences
 from opgen.onnx.package import onnx
 from opgen.onnx.scope import Import, Step
 
@@ -27,10 +28,13 @@ class _MisfitError(Exception):
     """Why a node does not fit its graph."""
 
 
-def is_repeat(step: Step) -> bool:
-    """Whether a node runs a graph again and again."""
+def is_repeat(step: Step, version: int, of: str) -> bool:
+    """Whether a node runs a graph again and again, for tensors, not for the elements of a sequence."""
     found = step.attributes.get(BODY)
-    return found is not None and found.type == onnx().AttributeProto.GRAPH
+    if found is None or found.type != onnx().AttributeProto.GRAPH:
+        return False
+    schema = schema_of(step.node.op_type, version, of)
+    return schema is not None and not takes_sequences(schema)
 
 
 def repeat_of(shared: Import, step: Step, body: Model, given: tuple[str, ...], version: int) -> Repeat | None:

@@ -228,6 +228,16 @@ def test_nodes_that_do_not_fit_their_graphs_are_malformed() -> None:
         assert said in str(caught.value)
 
 
+def test_runs_for_each_element_of_a_sequence_are_not_supported() -> None:
+    text = """g (float[n] x) => (float[m] y) {
+      s = SequenceConstruct (x, x)
+      t = SequenceMap <body = b (float[n] e) => (float[n] r) { r = Neg (e) }> (s)
+      y = ConcatFromSequence <axis = 0> (t)
+    }"""
+    with pytest.raises(UnsupportedModelError, match=r"node 'SequenceMap' \(SequenceMap\): there is no spec of it"):
+        compiled(text)
+
+
 def test_without_a_first_condition_none_counts() -> None:
     """As the standard has it: the condition that a run gives is ignored then."""
     text = """g (float[n] x, int64[] k) => (float[n] y) {
