@@ -143,7 +143,8 @@ def _differentiable(op: OpSpec, wrt: str) -> Tensor:
     variable = op.type_variable(found.dtype)
     types = [lookup(found.dtype)] if variable is None else list(variable.allowed)
     if not any(t is not None and t.is_float for t in types):
-        message = f"input '{wrt}' of '{op.name}' is of an integer type and has no gradient"
+        kind = " or ".join(str(t) for t in types if t is not None)
+        message = f"input '{wrt}' of '{op.name}' is of {kind} and has no gradient"
         raise DiagnosticError([Diagnostic("S062", message, found.span)])
     if found.shape_only:
         message = f"nothing depends on the values of '{wrt}', an input of '{op.name}' of which only the shape counts"

@@ -9,7 +9,7 @@ from opgen.grad import gradient, load_text
 
 SPEC = """op Pick {
   type T in {float32}
-  type W in {int32}
+  type W in {int32, bool}
   input x: T[n, n]
   input places: W[n]
   input shape: T[n] shape_only
@@ -39,7 +39,7 @@ SPEC = """op Pick {
         ),
         (
             "places",
-            """<text>:5:3: error[S062]: input 'places' of 'Pick' is of an integer type and has no gradient
+            """<text>:5:3: error[S062]: input 'places' of 'Pick' is of int32 or bool and has no gradient
    |
  5 |   input places: W[n]
    |   ^^^^^^^^^^^^^^^^^^""",
