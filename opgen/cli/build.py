@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,14 +14,14 @@ from opgen import files
 from opgen.cli.models import DIMS, SHAPES, is_model, kinds_of, read_model
 from opgen.cli.options import FOLDER, SPECS, spec_files
 from opgen.cli.progress import bar
-from opgen.diagnostics import UserError
+from opgen.diagnostics import UserError, did_you_mean
 
 if TYPE_CHECKING:
     from opgen.bindings.c.build import Options
     from opgen.bindings.c.kernels import Special
     from opgen.bindings.java.build import Built as JavaBuilt
     from opgen.bindings.programs.build import Built as ProgramBuilt
-    from opgen.spec.model import Module, Specialization
+    from opgen.spec.model import Module, OpSpec, Specialization
 
 
 @click.command("build")
@@ -82,40 +82,49 @@ def command(
     )
     if jobs is not None:
         options = replace(options, jobs=jobs)
-    for path in spec_files(specs):
-        _build_ops(path, folder, forms, specials, options, package, java)
+    ready = list(_ready(spec_files(specs), forms, specials, options))
+    if java and package is None:
+        for _, module, chosen in ready:
+            _check_package(chosen.prefix or module.name)
+    for path, module, chosen in ready:
+        _build_ops(path, module, folder, chosen, package, java)
 
 
-def _build_ops(
-    path: Path,
-    folder: Path,
-    forms: tuple[str, ...],
-    specials: tuple[str, ...],
-    options: Options,
-    package: str | None,
-    java: bool,
-) -> None:
-    """The library of a spec file's ops."""
-    from opgen.bindings.libraries import build_libraries
-    from opgen.cli.built_forms import with_forms
+def _ready(
+    paths: list[Path], forms: tuple[str, ...], specials: tuple[str, ...], options: Options
+) -> Iterator[tuple[Path, Module, Options]]:
+    """The spec files with ops, their ops and what to build of them; whatever names no op is refused here."""
+    from opgen.bindings.c.build import chosen
+    from opgen.cli.built_forms import forms_of_each, with_forms
     from opgen.grad.load import load
 
-    module = with_forms(load(path), forms)
-    if java and package is None:
-        _check_package(options.prefix or module.name)
-    if not module.ops and not module.generics:
-        return
-    if module.ops and module.generics and options.ops is None and not forms:
-        click.echo(f"{path}: {len(module.generics)} generic ops are left out: --form asks for some", err=True)
+    read = [load(path) for path in paths]
+    modules = [with_forms(module, texts) for module, texts in zip(read, forms_of_each(read, forms), strict=True)]
+    for path, before, module in zip(paths, read, modules, strict=True):
+        if not module.ops and not module.generics:
+            continue
+        if module.ops and module.generics and options.ops is None and module == before:
+            click.echo(f"{path}: {len(module.generics)} generic ops are left out: --form asks for some", err=True)
+        chosen(module, options.ops)
+        found = list(_specials(module, modules, specials))
+        yield (
+            path,
+            module,
+            replace(
+                options,
+                specials=tuple(s for s in found if not isinstance(s, tuple)),
+                partial=tuple(s for s in found if isinstance(s, tuple)),
+            ),
+        )
+
+
+def _build_ops(path: Path, module: Module, folder: Path, options: Options, package: str | None, java: bool) -> None:
+    """The library of a spec file's ops."""
+    from opgen.bindings.libraries import build_libraries
+
     begin = time.perf_counter()
     with bar("reading specs") as progress:
-        found = list(_specials(module, specials))
-        chosen = replace(
-            options,
-            specials=tuple(s for s in found if not isinstance(s, tuple)),
-            partial=tuple(s for s in found if isinstance(s, tuple)),
-        )
-        built = build_libraries(module, path.name, folder, chosen, progress)
+        built = build_libraries(module, path.name, folder, options, progress)
     for file in built.files:
         click.echo(f"wrote  {file}")
     if java:
@@ -189,14 +198,27 @@ def _sizes(written: Iterable[Path], suffixes: tuple[str, ...]) -> None:
         click.echo(f"{file.stat().st_size / 1e6:.1f} MB  {file}")
 
 
-def _specials(module: Module, texts: tuple[str, ...]) -> Iterator[Special | tuple[str, Specialization]]:
+def _specials(
+    module: Module, modules: Sequence[Module], texts: tuple[str, ...]
+) -> Iterator[Special | tuple[str, Specialization]]:
+    """The calls of a module's ops that get kernels of their own; those of other modules' ops are left to these."""
+    known = {name for other in modules for name in _ops(other)}
     for text in texts:
         path = Path(text)
         lines = files.text(path).splitlines() if path.exists() else [text]
         for line in lines:
             call = line.partition("#")[0].strip()
-            if call:
+            name = call.partition(":")[0]
+            if call and name in _ops(module):
                 yield _special(module, call)
+            elif call and name not in known:
+                hint = did_you_mean(name, known)
+                raise UserError(f"--specialize {call}: no such op '{name}'" + (f"; {hint}" if hint else ""))
+
+
+def _ops(module: Module) -> dict[str, OpSpec]:
+    """A module's ops by their names and their functions' names."""
+    return {o.name: o for o in module.ops} | {o.function_name: o for o in module.ops}
 
 
 def _special(module: Module, text: str) -> Special | tuple[str, Specialization]:
@@ -205,15 +227,10 @@ def _special(module: Module, text: str) -> Special | tuple[str, Specialization]:
     """
     from opgen.bindings.c.kernels import Special
     from opgen.cli.arguments import partial_call, read_arguments
-    from opgen.diagnostics import did_you_mean
     from opgen.spec.model import Sizes
 
     name, *parts = text.split(":")
-    known = {o.name: o for o in module.ops} | {o.function_name: o for o in module.ops}
-    if name not in known:
-        hint = did_you_mean(name, known)
-        raise UserError(f"--specialize {text}: no such op '{name}'" + (f"; {hint}" if hint else ""))
-    op = known[name]
+    op = _ops(module)[name]
     tensors = {t.name for t in op.tensors}
     vectors = {i.name for i in op.inputs if isinstance(i, Sizes)}
     types = {v.name for v in op.type_variables}

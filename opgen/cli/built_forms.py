@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +17,18 @@ from opgen.spec.names import snake_case, why_no_op
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 RESULTS = "results"
 """How many results are wanted, among the parts of a form; an attribute of this name goes first."""
+
+
+def forms_of_each(modules: Sequence[m.Module], texts: Iterable[str]) -> list[list[str]]:
+    """The forms that each module is to have: those of its generic ops.  Raises UserError of one that no module has."""
+    found: list[list[str]] = [[] for _ in modules]
+    for text in _lines(texts):
+        word = _word(text)
+        _generic(modules, text, word)
+        for module, forms in zip(modules, found, strict=True):
+            if any(word in (g.name, g.function_name) for g in module.generics):
+                forms.append(text)
+    return found
 
 
 def with_forms(module: m.Module, texts: Iterable[str]) -> m.Module:
@@ -48,8 +60,8 @@ def _lines(texts: Iterable[str]) -> Iterator[str]:
 
 def _form(module: m.Module, text: str) -> tuple[m.OpSpec, tuple[m.Function, ...]]:
     head, *parts = (part.strip() for part in text.split(":"))
-    name, equals, word = head.rpartition("=")
-    generic = _generic(module, text, word)
+    name, equals, _ = head.rpartition("=")
+    generic = _generic([module], text, _word(text))
     called = name if equals else generic.name
     reason = why_no_op(called) if _NAME.fullmatch(called) else f"'{called}' is no name of an op"
     if reason is not None:
@@ -72,11 +84,16 @@ def _form(module: m.Module, text: str) -> tuple[m.OpSpec, tuple[m.Function, ...]
     return op, made.functions
 
 
-def _generic(module: m.Module, text: str, word: str) -> m.GenericOp:
-    known = {n: g for g in module.generics for n in (g.function_name, g.name)}
+def _word(text: str) -> str:
+    """The generic op that a form names."""
+    return text.partition(":")[0].strip().rpartition("=")[2]
+
+
+def _generic(modules: Sequence[m.Module], text: str, word: str) -> m.GenericOp:
+    known = {n: g for module in modules for g in module.generics for n in (g.function_name, g.name)}
     if word in known:
         return known[word]
-    if any(word in (o.name, o.function_name) for o in module.ops):
+    if any(word in (o.name, o.function_name) for module in modules for o in module.ops):
         raise UserError(f"--form {text}: '{word}' is not generic: it is built as it is")
     hint = did_you_mean(word, known)
     raise UserError(f"--form {text}: no such generic op '{word}'" + (f"; {hint}" if hint else ""))

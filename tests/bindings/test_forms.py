@@ -218,6 +218,52 @@ def test_two_forms_of_one_name_are_refused() -> None:
     assert str(caught.value) == said
 
 
+TWO = {"adds": "Add", "pairs": "Pair"}
+"""Spec files of a generic op each."""
+
+
+def two_files(folder: Path) -> list[str]:
+    """Each has a plain op, too."""
+    for name, op in TWO.items():
+        (folder / f"{name}.op").write_text(f"""op {op} {{
+  input x: float32[s...]
+  output y: float32[s...]
+  y[i...] = x[i...] + x[i...]
+}}
+op {op}Rows {{
+  input x: float32[n]
+  output y: float32[n]
+  y[i] = x[i] + 1
+}}
+""")
+    return [str(folder / f"{name}.op") for name in TWO]
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("--form=Pairs:x=?", "no such generic op 'Pairs'; did you mean 'Pair'?"),
+        ("--form=Pair:y=?", "no such name 'y'"),
+        ("--specialize=PairRow:x=4", "no such op 'PairRow'; did you mean 'PairRows'?"),
+        ("--ops=PairRows", "no such op 'PairRows'"),
+    ],
+)
+def test_of_several_files_nothing_is_written_after_a_mistake(tmp_path: Path, option: str, said: str) -> None:
+    done = built(*two_files(tmp_path), "-o", str(tmp_path / "out"), option)
+    assert done.exit_code != 0
+    assert said in done.output
+    assert not (tmp_path / "out").exists()
+
+
+def test_forms_and_calls_go_to_the_files_that_have_the_op(tmp_path: Path) -> None:
+    options = ["--form", "Pair:x=?,?", "--specialize", "AddRows:x=4"]
+    done = built(*two_files(tmp_path), "-o", str(tmp_path / "out"), *options)
+    assert done.exit_code == 0, done.output
+    assert "adds.op: 1 generic ops are left out" in done.output
+    headers = [(tmp_path / f"out/include/{name}.h").read_text() for name in TWO]
+    assert ["pairs_pair(" in header for header in headers] == [False, True]
+
+
 def test_without_forms_the_command_says_how_to_ask_for_one(tmp_path: Path) -> None:
     done = built(str(SPEC), "-o", str(tmp_path))
     assert done.exit_code != 0
