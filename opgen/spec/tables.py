@@ -52,7 +52,7 @@ def _in_order(table: dict[str, Any]) -> dict[str, Any]:
         state: sorted((names[token], action) for token, action in row.items()) for state, row in table["states"].items()
     }
     numbers = {name: number for number, name in enumerate(sorted(names.values()))}
-    met = list(dict.fromkeys(table["start_states"].values()))
+    met = list(dict.fromkeys(state for _, state in sorted(table["start_states"].items())))
     for state in met:  # grows as it goes
         met += dict.fromkeys(to for _, (kind, to) in rows[state] if kind == _SHIFT and to not in met)
     place = {state: number for number, state in enumerate(met)}
@@ -64,8 +64,8 @@ def _in_order(table: dict[str, Any]) -> dict[str, Any]:
         **table,
         "tokens": {number: name for name, number in numbers.items()},
         "states": {place[s]: {numbers[name]: moved(*action) for name, action in rows[s]} for s in met},
-        "start_states": {name: place[s] for name, s in table["start_states"].items()},
-        "end_states": {name: place[s] for name, s in table["end_states"].items()},
+        "start_states": {name: place[s] for name, s in sorted(table["start_states"].items())},
+        "end_states": {name: place[s] for name, s in sorted(table["end_states"].items())},
     }
 
 

@@ -155,13 +155,13 @@ def test_rows_that_come_from_afar_are_read_in_order() -> None:
     """Sums wait beside some whole rows at a time, of which threads have a part each; narrow ones in registers."""
     wide, _ = kernel_of("VecMat", {"a": (1024,), "b": (1024, 1024)})
     text = str(scheduled(wide, "cpu", typical())[0])
-    assert "rfactor k_p 2 -> acc_part\n" in text
-    assert "reorder k_p_l, k_r_b, j_o, k_r_t, j_v, j_l\n" in text
-    assert text.endswith("parallel k_p_l\n")
+    assert "divide k_p at=j space=heap -> acc_part\n" in text
+    assert "reorder k_r_b, j_o, k_r_t, j_v, j_l\n" in text
+    assert text.endswith("parallel k_p\n")
     narrow, _ = kernel_of("BiasGrad", {"x": (8, 56, 56, 64)})
     text = str(scheduled(narrow, "cpu", typical())[0])
     assert "flatten n, h_w -> n_h_w\n" in text
-    assert "reorder n_h_w_p_l, n_h_w_r, c_v, c_l\n" in text
+    assert "reorder n_h_w_r, c_v, c_l\n" in text
 
 
 # Rows -----------------------------------------------------------------------------------------------
