@@ -1,7 +1,7 @@
 """Contractions whose results fill no whole number of tiles along the lanes: what is left over is a nest of its own.
 
 Where they fill no whole number of vectors either, the last vector would overlap the one before: sums could not wait in
-the results then, nor rows in panels.
+the results then, nor rows in panels.  Sums of bytes do neither, and stay whole.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ class InParts:
         for on, late in prepared_for(site, machine, (as_given, wide_scalars)):
             width = Roles.of(on.nest, on.loop).width
             left = width % (PRODUCT_VECTORS * on.lanes)
-            if len(on.nest.names) > 1 and 0 < left < width:
+            floats = all(e.dtype.is_float for e in on.nest.summed)
+            if floats and len(on.nest.names) > 1 and 0 < left < width:
                 much = left > (1 - WHOLE_TILES) * width
                 yield design(self.name, on, partial(_parted, on, left), machine, late or much)
 
