@@ -171,7 +171,7 @@ USES = 4
 """reads of each element: that make up for a copy [not recorded]"""
 USES_NOT_SUMMED = 2
 """reads of each element: as `USES`, where nothing is summed up [not recorded]"""
-USES_OF_PANEL = 32
+USES_OF_PANEL = 128
 """places: that a panel must serve [E054]"""
 TILES_OF_PANEL = 8
 """tiles of scalars: that a panel must serve [E084]"""
