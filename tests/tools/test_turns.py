@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tools.bench.contestants import ROOT
+from tools.bench.contestants import ROOT, own_worker
 from tools.bench.layers import Case
 from tools.turns import Turns, main, measured, report, some_cases
 
@@ -18,6 +18,20 @@ def test_both_checkouts_are_measured() -> None:
     assert turns.name == "small/1/forward"
     assert min(turns.other, turns.this) > 0
     assert turns.ratio == turns.other / turns.this
+
+
+def test_a_worker_runs_the_code_of_its_own_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if there is another one in the current folder."""
+    monkeypatch.chdir(ROOT)
+    package = tmp_path / "tools" / "bench" / "workers"
+    package.mkdir(parents=True)
+    for folder in (package, package.parent, package.parent.parent):
+        (folder / "__init__.py").touch()
+    answer = {"ok": True, "library": "the other", "version": "0", "variants": ["a"]}
+    (package / "start.py").write_text(f"import json\ninput()\nprint(json.dumps({answer}), flush=True)\ninput()\n")
+    worker = own_worker(ROOT / "generated" / "nn_ops.py", 1, tmp_path)
+    worker.close()
+    assert (worker.library, worker.variants) == ("the other", ("a",))
 
 
 def test_what_is_slower_is_told_first() -> None:

@@ -49,6 +49,7 @@ class Worker:
             stderr=self._complaints,
             text=True,
             env={**os.environ, "PYTHONPATH": path},
+            cwd=root,  # `-m` looks there first
         )
         try:
             hello = self.ask({"do": "hello"})
@@ -136,7 +137,7 @@ class Contestant:
 
 def own_worker(module: Path, threads: int = 1, root: Path = ROOT) -> Worker:
     """The generated module of a checkout, in this interpreter."""
-    return Worker(sys.executable, "opgen_worker", threads, str(module), root=root)
+    return Worker(sys.executable, "opgen_worker", threads, str(module.resolve()), root=root)
 
 
 def limits_worker(threads: int = 1) -> Worker:
