@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from typing import cast
 
@@ -106,9 +107,8 @@ def main(
     All contestants measure the same calls on the same numbers in one sitting, taking turns, on the same processors;
     times are medians.  Needs a checkout of opgen's repository.
     """
-    one = quick or explained is not None
     choice = Choice(
-        batches or ((1,) if one else (1, 8)),
+        batches or ((1,) if quick or explained is not None else (1, 8)),
         cast("tuple[Direction, ...]", directions or (("forward",) if quick else DIRECTIONS)),
         cast("tuple[DataFormat, ...]", formats or ("NHWC",)),
         cast("tuple[DType, ...]", dtypes or ("float32",)),
@@ -129,9 +129,8 @@ def main(
         elif shown is not None:
             finish(console, read_json(shown), None, picture)
         elif explained is not None:
-            for case in explained_cases(table, source, explained, choice):
-                for number in threads or (1,):
-                    tell(console, case, number, module, rounds or 7, tensors)
+            for case, number in product(explained_cases(table, source, explained, choice), threads or (1,)):
+                tell(console, case, number, module, rounds or 7, tensors)
         else:
             cases = tuple(cases_of(table, choice, names or (QUICK if quick and odd is None else ()), source))
             repeats = 0 if not with_overheads else 1 if quick else 5
