@@ -24,6 +24,9 @@ RAGGED = 1.5
 recorded]"""
 AWKWARD = 0.01
 """share: by which a nest must be better that is awkward for something the estimate does not know [not recorded]"""
+PANELS_ALIKE = 1.05
+"""factor: of the least estimate, within which a plan with vectors outermost is taken, as their rows can be a panel
+[E079]"""
 FULL = 0.95
 """share: of lanes at work, from which no other loop suits lanes better [not recorded]"""
 MASKED_BYTES = 64
@@ -169,6 +172,8 @@ WHOLE_TILES = 3 / 4
 # Copies: how often what is copied must be read ----------------------------------------------------------------------
 USES = 4
 """reads of each element: that make up for a copy [not recorded]"""
+USES_ANEW = 6
+"""tiles: as `USES`, where the panel is made again in another iteration around it [E075]"""
 USES_NOT_SUMMED = 2
 """reads of each element: as `USES`, where nothing is summed up [not recorded]"""
 USES_OF_PANEL = 128
@@ -213,6 +218,10 @@ WINDOW_STEP = 3
 """elements: as `LANE_STEP`, of windows that share nothing among lanes [E136]"""
 WINDOW_GATHERED = 8
 """elements: as `WINDOW_STEP`, where results lie side by side, so that nothing else has full vectors [E136]"""
+STREAMS = 10
+"""rows: the most that are read side by side from memory [E117]"""
+PLACE_LINES = 4
+"""lines: of a place of the map, enough for a tile of several columns not to read a row in order [E117]"""
 TILES_SEARCHED = 6
 """tiles: the best, among which the tuner may choose [not recorded]"""
 ROWS_STREAMED = 2

@@ -29,8 +29,10 @@ from opgen.schedule.cost.calibration import (
     FAR_READS,
     FUSED_SHARED,
     LOOPS_OF_TERMS,
+    PANELS_ALIKE,
     PLANS_TRIED,
     UNROLLED,
+    USES_ANEW,
 )
 from opgen.schedule.cost.traffic import Traffic
 
@@ -85,7 +87,11 @@ class Contraction(LaneNest):
             self._carries,
             tuple(n for n in results if n in about),
         )
-        return [*Orders(shape, Traffic(found), self.machine).ranked()[:PLANS_TRIED], plain]
+        ranked = Orders(shape, Traffic(found), self.machine).ranked()
+        if not self._rule.in_rows and self.vector in ranked[0].loops and not self._again(ranked[0]):
+            best = ranked[0]
+            ranked = sorted(ranked, key=lambda p: not self._panels(p, best))
+        return [*ranked[:PLANS_TRIED], plain]
 
     def _waiting(self, plain: Order, extents: Sequence[tuple[str, int | None]]) -> list[Order]:
         """Blocks of terms outermost, sums in results meanwhile, where terms are too many to be near: the second cache
@@ -107,6 +113,18 @@ class Contraction(LaneNest):
         if not held or size <= room * count:
             return [Order(plain.loops, (first,))]
         return [Order(plain.loops, (first, second), Block(second, max(held)))]
+
+    def _again(self, order: Order) -> bool:
+        """Whether tiles read what vectors do often enough for a panel in each iteration of the loops around these."""
+        around = prod(self._extent(n) // self.tile.get(n, 1) for n in order.loops[: order.loops.index(self.vector)])
+        tiles = prod(self._extent(n) // self.tile.get(n, 1) for n in {*order.loops} - {self.vector})
+        return tiles >= USES_ANEW * around
+
+    def _panels(self, order: Order, best: Order) -> bool:
+        """Whether an order is nearly the best, and has vectors outermost: what they read can be a panel then, which the
+        estimate does not know.
+        """
+        return order.loops[0] == self.vector and order.seconds <= PANELS_ALIKE * best.seconds
 
     @property
     def _carries(self) -> bool:

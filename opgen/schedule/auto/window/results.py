@@ -5,15 +5,26 @@ for what it computes.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import takewhile
 from math import prod
 
 from opgen.schedule.auto.cuts import Tiles, sizes
 from opgen.schedule.auto.ends import ends_of
-from opgen.schedule.auto.plan import Ends, Plan, Skewed
+from opgen.schedule.auto.nests import touched_bytes
+from opgen.schedule.auto.plan import Cut, Ends, Plan, Skewed
 from opgen.schedule.auto.window.nest import WindowNest
-from opgen.schedule.cost.calibration import PARALLEL, READ_TWICE, RESULTS_CONFLICTING, TAPS, TILES_SEARCHED
+from opgen.schedule.cost.calibration import (
+    ALL,
+    PARALLEL,
+    PLACE_LINES,
+    READ_TWICE,
+    RESULTS_CONFLICTING,
+    STREAMS,
+    TAPS,
+    TILES_SEARCHED,
+)
 
 
 @dataclass(frozen=True)
@@ -23,11 +34,17 @@ class ResultTile(WindowNest):
         return not self.few_results
 
     def plan(self) -> Plan:
-        """Vectors within the tiles, so that memory is read row by row; and within these taps and results row by row, so
-        that all that one row serves stands together.
+        """Vectors within the tiles, so that memory is read row by row, in blocks around them where the first cache
+        holds what a tile reads of some; and within these taps and results row by row, so that all that one row serves
+        stands together.
         """
-        lanes, around = self.in_lanes, [n for n in self.nest.names if n not in (self.vector, *self.beside)]
-        order = (*(f"{n}.o" if n in self._tile else n for n in around), lanes.outer)
+        v, lanes, around = self.vector, self.in_lanes, [n for n in self.nest.names if n not in self._along_lanes]
+        order, blocks = [f"{n}.o" if n in self._tile else n for n in around], tuple[Cut, ...]()
+        if self._together:
+            blocks = (Cut(v, self.lanes * self._together, f"{v}.b", f"{v}.v"),)
+            lanes = replace(lanes, loop=f"{v}.v")
+            order.insert(min(around.index(n) for n in self._tile), f"{v}.b")
+        order.append(lanes.outer)
         inner = [f"{n}.i" for n in self._tile]
         terms = [*self.roles.terms, inner[0], *self.beside]
         if self.row is not None:
@@ -37,14 +54,37 @@ class ResultTile(WindowNest):
         return Plan(
             "window",
             lanes.inner,
-            cuts=(*(tiles.cut(n) for n, tiles in self._tile.items()), lanes),
-            order=order,
+            cuts=(*(tiles.cut(n) for n, tiles in self._tile.items()), *blocks, lanes),
+            order=tuple(order),
             terms=tuple(terms),
             skewed=self._skewed(),
             unrolled=(*self._unrolled, *inner, *self.beside),
             threads=tuple(n for n in order if n not in stay)[:PARALLEL],
             ends=ends,
         )
+
+    @property
+    def _along_lanes(self) -> tuple[str, ...]:
+        """The loops of results that are not around the tiles."""
+        return (self.vector, *self.beside)
+
+    @cached_property
+    def _together(self) -> int:
+        """How many vectors, tile by tile, leave what they read in the first cache for the next tile; 0 if that is all,
+        or the second cache does not hold what a map touches.
+        """
+        vectors, rest = divmod(self.width, self.lanes)
+        outside = takewhile(lambda n: n not in self._tile, self.nest.names)
+        touched = touched_bytes(self.nest)
+        if rest or self.memory.is_far(touched):
+            return 0
+        if not self.memory.holds(touched / prod(map(self._extent, outside)), 2, ALL):
+            return 0
+        rows, columns = self._read(self._tile)
+        terms, results = prod(self.roles.counts.values()), prod(t.size for t in self._tile.values())
+        most = int(self.machine.l1.size // ((rows * columns + terms + results) * self.machine.vector_bytes))
+        found = next(n for n in range(max(1, min(vectors, most)), 0, -1) if vectors % n == 0)
+        return found if 1 < found < vectors else 0
 
     @cached_property
     def _unrolled(self) -> tuple[str, ...]:
@@ -95,14 +135,23 @@ class ResultTile(WindowNest):
         return self.trial.decisions.choose(found[:TILES_SEARCHED])
 
     def _tiles(self) -> Iterator[dict[str, Tiles]]:
+        """All that registers have room for; of maps from memory those that read few rows at a time, each in order."""
         loops = [self.column.result, *([] if self.row is None else [self.row.result])]
         units = [self._unit(n) for n in loops]
         beside = prod(map(self._extent, self.beside))
         most = max(1, RESULTS_CONFLICTING // (beside * (1 if prod(units) == 1 else 2)))
         for high in sizes(self._extent(loops[-1]), units[-1], most) if self.row is not None else (1,):
-            for wide in sizes(self._extent(loops[0]), units[0], most):
-                if high // units[-1] * (wide // units[0]) <= most or self.row is None:
-                    yield {n: Tiles(self._extent(n), size) for n, size in zip(loops, (wide, high), strict=False)}
+            for wide in sizes(self._extent(loops[0]), units[0], units[0] if self._in_order else most):
+                tile = {n: Tiles(self._extent(n), size) for n, size in zip(loops, (wide, high), strict=False)}
+                streams = high > units[-1] and self._in_order and self._read(tile)[0] > STREAMS
+                if not streams and (high // units[-1] * (wide // units[0]) <= most or self.row is None):
+                    yield tile
+
+    @cached_property
+    def _in_order(self) -> bool:
+        """Whether the map comes from memory, and a place of it has lines enough not to read several together."""
+        wide = self.column.stride(self.nest) > PLACE_LINES * self.machine.l1.line
+        return wide and self.memory.is_far(touched_bytes(self.nest))
 
     def _unit(self, loop: str) -> int:
         """The places of a loop that take turns."""
@@ -113,12 +162,18 @@ class ResultTile(WindowNest):
         row, column = self.row, self.column
         unit, taps = self._unit(column.result), prod(map(self._extent, self._unrolled))
         wide, high = tile[column.result], None if row is None else tile[row.result]
-        tall = down = rows = 1
-        if row is not None and high is not None:
-            tall, down = high.size, self._unit(row.result)
-            rows = row.places(tall // down, self._extent(row.term), down) if row.term in self._unrolled else tall
-        columns = column.places(wide.size // unit, self._extent(column.term), unit)
+        rows, columns = self._read(tile)
+        tall, down = (1, 1) if row is None or high is None else (high.size, self._unit(row.result))
         work = tall * wide.size * taps / (unit * down)
         kept = prod(map(self._extent, (*self.beside, *self.roles.terms))) + tall * wide.size + columns
         reads = READ_TWICE * rows * columns + taps * (1 if kept < self.machine.registers else max(1, tall // down))
         return reads / work * prod(t.waste for t in tile.values())
+
+    def _read(self, tile: dict[str, Tiles]) -> tuple[int, int]:
+        """How many rows and columns of the map a tile reads."""
+        row, column = self.row, self.column
+        unit, rows = self._unit(column.result), 1
+        if row is not None:
+            tall, down = tile[row.result].size, self._unit(row.result)
+            rows = row.places(tall // down, self._extent(row.term), down) if row.term in self._unrolled else tall
+        return rows, column.places(tile[column.result].size // unit, self._extent(column.term), unit)
