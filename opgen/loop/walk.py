@@ -266,6 +266,11 @@ def walk_expr(e: Expr) -> Iterator[Expr]:
     return _nodes([e])
 
 
+def reads_memory(e: Expr) -> bool:
+    """Whether an expression loads anything."""
+    return any(isinstance(n, Load) for n in walk_expr(e))
+
+
 def _nodes(left: list[Expr]) -> Iterator[Expr]:
     """Every node of some expressions, the last expression first."""
     while left:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from opgen.loop import build as b
 from opgen.loop import nodes as loop
 from opgen.loop.analysis.bounds import Context
-from opgen.loop.nodes import Buffer, Load, Stmt, Unary
-from opgen.loop.walk import walk_expr
+from opgen.loop.nodes import Buffer, Stmt, Unary
+from opgen.loop.walk import reads_memory
 
 
 class Names:
@@ -79,14 +79,14 @@ class Scope:
     def reached(self) -> list[loop.Expr]:
         """Those conditions of the path that speak of no elements: where one fails, a read need not make sense."""
         facts = [f for condition in self.path for f in _facts(condition)]
-        return [f for f in facts if not any(isinstance(n, Load) for n in walk_expr(f))]
+        return [f for f in facts if not reads_memory(f)]
 
     def require(self, conditions: Iterable[loop.Expr]) -> None:
         """Leave the term out unless these hold, as far as the expression is taken."""
         assert self.conditions is not None
         for c in conditions:
             wanted = b.either(b.negate(b.all_of(self.path)), c)
-            loads = any(isinstance(n, Load) for n in walk_expr(wanted))
+            loads = reads_memory(wanted)
             (self.late if loads else self.conditions).append(wanted)
 
     def wrap(self, statements: Iterable[Stmt]) -> Stmt:

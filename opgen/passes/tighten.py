@@ -12,8 +12,8 @@ from __future__ import annotations
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.analysis.polynomial import expression, linear, polynomial
-from opgen.loop.nodes import Binary, Compare, Const, Expr, For, If, Kernel, Load, Stmt
-from opgen.loop.walk import parts, walk_expr, with_parts
+from opgen.loop.nodes import Binary, Compare, Const, Expr, For, If, Kernel, Stmt
+from opgen.loop.walk import parts, reads_memory, with_parts
 from opgen.passes.decide import EFFORT
 from opgen.passes.fold import fold_all
 from opgen.passes.scope import entered
@@ -102,7 +102,7 @@ def negative(e: Expr) -> Expr:
 
 def _at_least_zero(e: Expr, var: str) -> tuple[Expr, Expr] | None:
     """(factor, rest) such that the condition is `factor*var + rest >= 0`, if it is affine in the variable."""
-    if not isinstance(e, Compare) or e.op in ("eq", "ne") or any(isinstance(n, Load) for n in walk_expr(e)):
+    if not isinstance(e, Compare) or e.op in ("eq", "ne") or reads_memory(e):
         return None
     left, right = linear(e.left, var), linear(e.right, var)
     if left is None or right is None:

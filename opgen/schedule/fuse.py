@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
-from opgen.loop.nodes import Const, Expr, For, If, Kernel, Let, Load, Stmt
-from opgen.loop.walk import expressions, free_vars, walk_expr
+from opgen.loop.nodes import Const, Expr, For, If, Kernel, Let, Stmt
+from opgen.loop.walk import expressions, free_vars, reads_memory
 from opgen.passes.fold import fold_all
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import extent, require_fresh, require_independent, require_loops, rewrite_loops
@@ -65,7 +65,7 @@ def _unwrapped(s: Stmt) -> tuple[list[Wrapper], Stmt]:
 
 def _is_fixed(e: Expr) -> bool:
     """Whether an expression has the same value however often it is evaluated: it loads nothing."""
-    return not any(isinstance(n, Load) for n in walk_expr(e))
+    return not reads_memory(e)
 
 
 def _require_kinds(outer: For, inner: For, wrappers: list[Wrapper], context: Context) -> None:

@@ -24,7 +24,7 @@ from opgen.loop.nodes import (
     Stmt,
     Store,
 )
-from opgen.loop.walk import buffers_in, expressions, free_vars, loops_in, map_stmt, stores, walk_expr
+from opgen.loop.walk import buffers_in, expressions, free_vars, loops_in, map_stmt, reads_memory, stores, walk_expr
 from opgen.passes.fold import fold_all
 from opgen.passes.tighten import conjuncts
 from opgen.passes.unroll import expand
@@ -85,7 +85,7 @@ def _accumulates(s: For) -> bool:
     own = {o.name for o in buffers_in(s)}
     kept = [p for p in stores(s) if p.buffer not in own]
     fixed = [p for p in kept if not any(s.var in free_vars(i) for i in p.indices)]
-    return any(_reads(p.value, p) for p in fixed) or any(map(_loads, (i for p in kept for i in p.indices)))
+    return any(_reads(p.value, p) for p in fixed) or any(reads_memory(i) for p in kept for i in p.indices)
 
 
 def _reads(e: Expr, s: Store) -> bool:
@@ -170,7 +170,8 @@ class _Sink:
 
     def _within(self, s: Stmt) -> Stmt:
         """The loop over `s`, inside conditions that are the same for all its iterations."""
-        if isinstance(s, If) and s.otherwise is None and not self._depends(s.condition) and not _loads(s.condition):
+        same = isinstance(s, If) and s.otherwise is None and not self._depends(s.condition)
+        if isinstance(s, If) and same and not reads_memory(s.condition):
             return If(s.condition, self._within(s.then))
         return For(self.loop.var, self.loop.start, self.loop.stop, s, self.loop.kind)
 
@@ -216,10 +217,6 @@ class _Sink:
             made.append(Buffer(buffer.name, buffer.dtype, (count, *buffer.shape), buffer.space))
             body = _with_dimension(body, buffer.name, position)
         return b.alloc(made, self._sink(body, guards))
-
-
-def _loads(e: Expr) -> bool:
-    return any(isinstance(n, Load) for n in walk_expr(e))
 
 
 def _with_dimension(s: Stmt, name: str, position: Expr) -> Stmt:

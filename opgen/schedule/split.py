@@ -6,8 +6,8 @@ from typing import Literal, get_args
 
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
-from opgen.loop.nodes import Binary, Const, Expr, For, Kernel, Load, Stmt
-from opgen.loop.walk import buffers_in, free_vars, loads, loops_in, map_stmt, stores, walk_expr
+from opgen.loop.nodes import Binary, Const, Expr, For, Kernel, Stmt
+from opgen.loop.walk import buffers_in, free_vars, loads, loops_in, map_stmt, reads_memory, stores
 from opgen.passes.fold import fold, fold_all, without_multiples
 from opgen.passes.unroll import expand
 from opgen.schedule.errors import ScheduleError
@@ -75,15 +75,11 @@ def _remainders(body: Stmt, names: tuple[str, str], factor: int, context: Contex
     def without(e: Expr) -> Expr:
         if not isinstance(e, Binary) or e.op != "mod" or e.right != Const(factor):
             return e
-        if names[0] not in free_vars(e.left) or not free_vars(e.left) <= loops or _loads(e.left):
+        if names[0] not in free_vars(e.left) or not free_vars(e.left) <= loops or reads_memory(e.left):
             return e
         return fold(Binary("mod", without_multiples(e.left, factor), e.right))
 
     return map_stmt(body, expr=without)
-
-
-def _loads(e: Expr) -> bool:
-    return any(isinstance(n, Load) for n in walk_expr(e))
 
 
 def _divides(n: Expr, factor: int, context: Context) -> bool:
