@@ -34,6 +34,8 @@ SHOWN = 20
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--sample", type=click.IntRange(min=1), help=f"Cells of each of ONNX's operators.  [default: {SAMPLE}]")
 @click.option("--shown", type=click.IntRange(min=0), default=SHOWN, show_default=True, help="Cells that are printed.")
+@click.option("--device", type=click.Choice(["cpu", "cuda", "emulated"]), default="cpu", show_default=True,
+              help="Where ONNX's operators run; emulated: as CUDA C, on the CPU.")  # fmt: skip
 @click.option("--jobs", type=click.IntRange(min=1), default=os.cpu_count() or 1, help="Processes.  [default: CPUs]")
 def main(
     quick: bool,
@@ -45,6 +47,7 @@ def main(
     seed: int,
     sample: int | None,
     shown: int,
+    device: str,
     jobs: int,
 ) -> None:
     """Computes cells of the support matrices and says how many are right."""
@@ -52,14 +55,14 @@ def main(
     amount: Amount = "quick" if quick else "all" if every else "some"
     begin = time.perf_counter()
     mine = convolutions.named(specs, names)
-    if not whole and (mine or not names):
+    if not whole and device == "cpu" and (mine or not names):
         verdicts = convolutions.verdicts_of(Trial(specs, generated, mine, amount, seed), jobs)
         wrong += convolutions.show(verdicts)
         print(f"{len(verdicts)} cells in {time.perf_counter() - begin:.1f} s, seed {seed}")
     others = tuple(name for name in names if name not in mine)
     if whole or others or not (names or quick):
         begin = time.perf_counter()
-        found = operators.judged(others, seed, sample if sample or whole or others else SAMPLE, jobs)
+        found = operators.judged(others, seed, sample if sample or whole or others else SAMPLE, jobs, device)
         if not found:
             raise click.UsageError(f"no op named {', '.join(others)} in {specs} or {operators.SPECS}")
         wrong += operators.show(found, shown)

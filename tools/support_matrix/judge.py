@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import opgen
 from opgen.diagnostics import UserError
 from opgen.dtypes import DTYPES
 from opgen.graph.interpret import interpret
+from opgen.graph.nodes import Graph
 from opgen.graph.problems import UndecidedError
 from opgen.graph.resolve import resolve
 from opgen.onnx.load import load
@@ -73,20 +74,25 @@ def judge(cell: Cell, seed: int) -> str:
 
 
 def _by_definition(model: Any, inputs: dict[str, Array], results: Sequence[Array]) -> str:
-    """How results differ from what the interpreter gives; a model that is no one program is not compared.
-
-    They are the same to the bit, unless numbers are summed whose rounding depends on the order, or are of functions
-    that no standard rounds.
-    """
+    """How results differ from what the interpreter gives; a model that is no one program is not compared."""
     kinds: dict[str, Any] = {n: (dtype_of(a), a.shape) for n, a in inputs.items()}
     try:
         graph = resolve(load(model), kinds)
     except UndecidedError:
         return ""
     try:
-        others = interpret(graph, inputs)
+        return beside_the_interpreter(graph, inputs, results)
     except UserError as refusal:
         return f"the interpreter refuses it: {refusal}"
+
+
+def beside_the_interpreter(graph: Graph, inputs: Mapping[str, Array], results: Sequence[Array]) -> str:
+    """How results differ from what the interpreter gives; empty if they do not.  Raises UserError where it does.
+
+    They are the same to the bit, unless numbers are summed whose rounding depends on the order, or are of functions
+    that no standard rounds.
+    """
+    others = interpret(graph, inputs)
     if all(
         a.dtype == b.dtype and a.shape == b.shape and _bits(a) == _bits(b) for a, b in zip(results, others, strict=True)
     ):

@@ -17,6 +17,7 @@ from rich.table import Table
 
 from opgen.grad import load
 from opgen.spec.model import Module, Version
+from tools.support_matrix import on_cuda
 from tools.support_matrix.cells import MOST, Cell, cells
 from tools.support_matrix.judge import judge
 from tools.support_matrix.workers import verdicts
@@ -41,13 +42,17 @@ def newest(version: Version) -> int:
     return int(max(s.since_version for s in onnx.defs.get_all_schemas_with_history() if s.domain == domain))
 
 
-def judged(names: Sequence[str], seed: int, sample: int | None, jobs: int) -> list[tuple[Cell, str]]:
-    """All cells of operators with their verdicts; or of each operator as many as `sample`, those first in its array."""
+def judged(names: Sequence[str], seed: int, sample: int | None, jobs: int, how: str = "cpu") -> list[tuple[Cell, str]]:
+    """All cells of operators with their verdicts; or of each operator as many as `sample`, those first in its array.
+
+    `how` they run: `cpu`, or as CUDA C on a device (`cuda`) or `emulated`.
+    """
     module = load(SPECS)
     found = [c for v in operators(module, names) for c in cells(module, v, newest(v), seed, sample or MOST)]
     with _kernels(), Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("operators", total=len(found))
-        said = verdicts(found, lambda c: judge(c, seed), jobs, STRETCH, lambda n: progress.update(task, completed=n))
+        judge_one = (lambda c: judge(c, seed)) if how == "cpu" else (lambda c: on_cuda.judge(c, seed, how))
+        said = verdicts(found, judge_one, jobs, STRETCH, lambda n: progress.update(task, completed=n))
     return list(zip(found, said, strict=True))
 
 

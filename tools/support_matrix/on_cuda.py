@@ -1,0 +1,90 @@
+"""Whether a cell is right in CUDA C: its kernels run on a device or emulated, beside the interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+from opgen.diagnostics import CheckFailed, UserError
+from opgen.graph.bound import Bound
+from opgen.graph.interpret import RunNode, interpret
+from opgen.graph.kernels import lowered
+from opgen.graph.nodes import Graph, Op
+from opgen.graph.problems import UndecidedError
+from opgen.graph.resolve import resolve
+from opgen.lower import Variant
+from opgen.onnx.load import load
+from opgen.passes.legalize import legalize
+from opgen.passes.simplify import simplify
+from opgen.runtime.buffers import dtype_of
+from opgen.runtime.devices.device import CudaKernel
+from opgen.runtime.devices.emulation import compile_emulated
+from opgen.runtime.elements import refused
+from opgen.schedule.default import default_schedule
+from opgen.schedule.schedule import apply
+from tools.support_matrix.cells import Cell
+from tools.support_matrix.judge import beside_the_interpreter
+from tools.support_matrix.nodes import Array, arrays_of, model_of
+
+CudaRun: TypeAlias = Callable[[Mapping[str, Array], Mapping[str, Any]], Mapping[str, Any]]
+"""A loaded kernel: its outputs by name, from inputs and parameters by name."""
+
+
+def judge(cell: Cell, seed: int, how: str) -> str:
+    """`right`, `refused rightly` as the interpreter does, `left out` of what is no one program, or what is wrong.
+
+    `how` is `cuda`, for a device, or `emulated`.
+    """
+    try:
+        arrays = arrays_of(cell, seed)
+        model = model_of(cell, arrays)
+        inputs = {i.name: arrays[i.name] for i in model.graph.input}
+        kinds: dict[str, Any] = {n: (dtype_of(a), a.shape) for n, a in inputs.items()}
+        graph = resolve(load(model), kinds)
+    except (UserError, UndecidedError, TypeError, ValueError, OverflowError, KeyError):
+        return "left out"
+    try:
+        results = interpret(graph, inputs, _runner(how))
+    except UserError as refusal:
+        return _refused_as(str(refusal), graph, inputs)
+    except Exception as failure:  # one broken cell must not hide the others
+        return f"wrong: {type(failure).__name__}: {failure}"
+    try:
+        differs = beside_the_interpreter(graph, inputs, results)
+    except UserError as refusal:
+        return f"wrong: the interpreter refuses it: {refusal}"
+    return f"wrong: {differs}" if differs else "right"
+
+
+def _refused_as(said: str, graph: Graph, inputs: dict[str, Array]) -> str:
+    """Whether the interpreter refuses a call as it was refused."""
+    try:
+        interpret(graph, inputs)
+    except UserError as refusal:
+        return "refused rightly" if str(refusal) == said else f"wrong: it says {said}, not {refusal}"
+    return f"wrong: it is refused: {said}"
+
+
+def _runner(how: str) -> RunNode:
+    """What runs a node's kernel for all sizes, scheduled for a GPU."""
+
+    def run(call: Bound, tensors: Sequence[Array | None]) -> tuple[Array, ...]:
+        checked, kernel = lowered(call.op, call.variant), _kernel(call.op, call.variant, how)
+        given = dict(zip((t.name for t in call.op.spec.tensors), tensors, strict=True))
+        read = {b.name for b in checked.lowered.kernel.inputs}
+        arrays = {name: a for name, a in given.items() if a is not None and name in read}
+        try:
+            found = kernel(arrays, checked.values(call.environment))
+        except CheckFailed as failed:
+            raise refused(call.op.spec, call.environment, failed) from None
+        return tuple(found[b.name] for b in checked.lowered.kernel.outputs)
+
+    return run
+
+
+@lru_cache(maxsize=64)
+def _kernel(op: Op, variant: Variant, how: str) -> CudaRun:
+    kernel = simplify(lowered(op, variant).lowered.kernel)
+    scheduled = legalize(apply(kernel, default_schedule(kernel, "cuda")))
+    return compile_emulated([scheduled])[0] if how == "emulated" else CudaKernel(scheduled)
