@@ -178,6 +178,8 @@ USES_NOT_SUMMED = 2
 """reads of each element: as `USES`, where nothing is summed up [not recorded]"""
 USES_OF_PANEL = 128
 """places: that a panel must serve [E054]"""
+USES_OF_FAR_PANEL = 32
+"""places: that a panel must serve, of rows that the second cache does not hold [E214]"""
 TILES_OF_PANEL = 8
 """tiles of scalars: that a panel must serve [E084]"""
 WORTH_MAPS = 6

@@ -91,7 +91,10 @@ class Blocked(LaneNest):
             carried=tuple(Carried(n, f"{k}.o") for n in carried),
             terms=terms,
             tile=(f"{x}.i", f"{k}.v"),
-            ahead=tuple(Ahead(n, (f"{x}.o", *b.between, *carried)[-1], terms[-1]) for n in b.ahead),
+            ahead=tuple(
+                Ahead(n, (f"{k}.o" if n == panel.buffer else f"{x}.o", *b.between, *carried)[-1], terms[-1])
+                for n in b.ahead
+            ),
             operands=(panel,),
             results=tuple(Result(s.buffer, self._lanes_last(s), at) for s in self.nest.results if b.crosswise),
             threads=(f"{k}.o" if self.even else (f"{x}.o", *b.between)[-1],),

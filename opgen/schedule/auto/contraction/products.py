@@ -14,7 +14,7 @@ from math import prod
 
 from opgen.schedule.auto.contraction.blocked import Blocked, Blocks
 from opgen.schedule.auto.nests import depends, own_axis
-from opgen.schedule.cost.calibration import PRODUCT_POSITIONS, PRODUCT_VECTORS, USES_OF_PANEL
+from opgen.schedule.cost.calibration import PRODUCT_POSITIONS, PRODUCT_VECTORS, USES_OF_FAR_PANEL, USES_OF_PANEL
 
 
 @dataclass(frozen=True)
@@ -36,13 +36,19 @@ class Products(Blocked):
     @property
     def proven(self) -> bool:
         """Whether places are enough for panels, which the second cache holds."""
-        large = prod(self._extents[-2:]) >= USES_OF_PANEL and self._extents[-1] >= 2 * PRODUCT_POSITIONS
+        uses = USES_OF_FAR_PANEL if self._far else USES_OF_PANEL
+        large = self._uses >= uses and self._extents[-1] >= 2 * PRODUCT_POSITIONS
         return large and self.memory.holds(self._terms * PRODUCT_VECTORS * self.lanes * self.element, 2)
 
     def take(self) -> bool:
-        (*others, x), far = self._joined(), not self.memory.holds(self._bytes, 2)
-        ahead = (self.roles.scalars[0].buffer,) if far else ()
-        return self.made("products", Blocks(x, (self._sum,), tuple(others), ahead=ahead, crosswise=self._crosswise))
+        *others, x = self._joined()
+        rows, scalars = self.reads
+        if self._far and self._uses < USES_OF_PANEL:  # few tiles hide what a panel takes to come
+            ahead = [rows]
+        else:
+            ahead = [] if self.memory.holds(self._terms * prod(self._extents) * scalars.dtype.bytes, 2) else [scalars]
+        early = tuple(e.buffer for e in ahead)
+        return self.made("products", Blocks(x, (self._sum,), tuple(others), ahead=early, crosswise=self._crosswise))
 
     @property
     def _sum(self) -> str:
@@ -74,6 +80,11 @@ class Products(Blocked):
         return (*self.roles.positions[:apart], *self.trial.joined(self.roles.positions[apart:]))
 
     @property
-    def _bytes(self) -> int:
-        """Of the scalars."""
-        return self._terms * prod(self._extents) * self.roles.scalars[0].dtype.bytes
+    def _far(self) -> bool:
+        """Whether what lanes read comes from beyond the second cache."""
+        return not self.memory.holds(self._terms * self.width * self.reads[0].dtype.bytes, 2)
+
+    @property
+    def _uses(self) -> int:
+        """The places of a map, or of a row of maps."""
+        return prod(self._extents[-2:])
