@@ -115,6 +115,17 @@ class Private:
 
 
 @dataclass(frozen=True)
+class Waiting:
+    """Sums that lie in memory, and in registers in each iteration of `at`."""
+
+    sums: str
+    at: Handle
+
+    def __str__(self) -> str:
+        return f"{self.sums} in registers at {self.at}"
+
+
+@dataclass(frozen=True)
 class Operand:
     """What is read, or written, where that is not done in place: a `copy` of it as a whole, or a panel of what one
     iteration of `at` accesses, with its dimensions in `order`; or, `moved` there, a copy that was made before.  It is
@@ -179,6 +190,7 @@ class Plan:
     unrolled: tuple[Handle, ...] = ()
     tile: tuple[Handle, ...] = ()
     private: tuple[Private, ...] = ()
+    waiting: tuple[Waiting, ...] = ()
     matrix: tuple[Handle, ...] = ()
     squares: tuple[Handle, Handle] | None = None
     ahead: tuple[Ahead, ...] = ()
@@ -204,6 +216,6 @@ class Plan:
 
 _LISTS = (
     *("joins", "cuts", "order", "carried", "terms", "skewed", "unrolled", "tile", "matrix"),
-    *("private", "ahead", "ends"),
+    *("private", "waiting", "ahead", "ends"),
 )
 _WORDS: Mapping[str, str] = {"joins": "join", "cuts": "cut", "private": "partial sums", "ahead": "prefetch"}

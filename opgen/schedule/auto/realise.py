@@ -17,7 +17,7 @@ from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.copies.panel import rows_in_lanes, widened
 from opgen.schedule.auto.nests import Nest
 from opgen.schedule.auto.partial import in_partial_sums
-from opgen.schedule.auto.plan import Carried, Cut, Handle, Operand, Plan, Private, Result, Skewed
+from opgen.schedule.auto.plan import Carried, Cut, Handle, Operand, Plan, Private, Result, Skewed, Waiting
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.steps import (
@@ -33,6 +33,7 @@ from opgen.schedule.steps import (
     Reorder,
     Skew,
     Split,
+    Stage,
     Step,
     Stream,
     Tensorize,
@@ -84,6 +85,8 @@ class _Realiser:
             self._skewed(skewed)
         for private in plan.private:
             self._partial(private)
+        for waiting in plan.waiting:
+            self._waiting(waiting)
         self._take(*(Unroll(self._name(n)) for n in (*plan.unrolled, *plan.tile)))
         if plan.lanes is not None and not plan.private:
             self._take(Vectorize(self._name(plan.lanes)))
@@ -208,6 +211,8 @@ class _Realiser:
         name = self.trial.fresh(f"{term}_{self._name(skewed.inner.partition('.')[0])}")
         if self.trial.take(Skew(term, inner, skewed.factor, name)):
             self._names[skewed.term] = name
+            if skewed.term in self.plan.tile:  # where the sums begin and end
+                self.trial.take(Unroll(term))
 
     # Sums -------------------------------------------------------------------------------------------
 
@@ -217,6 +222,13 @@ class _Realiser:
         loop = self._name(private.term)
         if not in_partial_sums(self.trial, loop, private.terms, partial, private.lanes, private.chains):
             raise ScheduleError(self.trial.refusal)
+
+    def _waiting(self, waiting: Waiting) -> None:
+        """Sums are loaded into registers, and stored from there, a vector at a time."""
+        kept = self.trial.fresh(f"{waiting.sums}_kept")
+        self._take(Stage(waiting.sums, self._name(waiting.at), "register", False, kept))
+        *rows, lanes = dict.fromkeys(s.var for s in loops_in(self.trial.kernel.body) if s.var.startswith(f"{kept}_"))
+        self._take(*map(Unroll, rows), Vectorize(lanes))
 
     # Copies -----------------------------------------------------------------------------------------
 

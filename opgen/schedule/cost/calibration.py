@@ -230,6 +230,10 @@ ROWS_STREAMED = 2
 """rows: the most of a tile where what is read and written streams from afar, and is loaded meanwhile [E045]"""
 SUM_OPERANDS = 3
 """registers: for what sums of taps read [not recorded]"""
+SUMS_WAITING = 12
+"""sums: the most that wait in memory, so that rows are read in order; 9 pay, 25 do not [E214]"""
+SUM_TERMS = 8
+"""terms: the most of a tile; more have no registers beside the sums [E038]"""
 TERMS_SHARED = 4
 """terms: so many share what they read well enough [not recorded]"""
 

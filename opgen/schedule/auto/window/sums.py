@@ -1,6 +1,10 @@
 """Windows of few results, each a sum of many terms: all sums in registers, the terms in tiles.
 
-parallel for vectors: for y: for x in tiles: for r, x, s: sum[r, s]
+    parallel for vectors: for y: for x in tiles: for r, x, s: sum[r, s]
+
+What comes from memory is read in order: vectors are inside, and sums wait for the next tile, some rows high.
+
+    parallel for blocks: for y in tiles: for x: for vectors: for the rows that are read: for s: sum[r, s]
 """
 
 from __future__ import annotations
@@ -11,9 +15,11 @@ from math import prod
 
 from opgen.schedule.auto.cuts import Tiles, sizes
 from opgen.schedule.auto.ends import ends_of
-from opgen.schedule.auto.plan import Plan
+from opgen.schedule.auto.nests import read_bytes
+from opgen.schedule.auto.plan import Cut, Ends, Plan, Skewed, Waiting
+from opgen.schedule.auto.walks import Walk
 from opgen.schedule.auto.window.nest import WindowNest
-from opgen.schedule.cost.calibration import SUM_OPERANDS, TAPS, TERMS_SHARED
+from opgen.schedule.cost.calibration import STREAMS, SUM_OPERANDS, SUM_TERMS, SUMS_WAITING, TAPS, TERMS_SHARED
 
 
 @dataclass(frozen=True)
@@ -23,6 +29,9 @@ class SumTile(WindowNest):
         return self.few_results
 
     def plan(self) -> Plan:
+        return self._by_vectors() if self._far is None else self._in_order(*self._far)
+
+    def _by_vectors(self) -> Plan:
         """Vectors outermost; within the other results where they are not whole."""
         column, lanes, tiled = self.column, self.in_lanes, self.column.term
         rows = [n for n in self._sums if n not in (column.result, *self.beside)]
@@ -56,3 +65,54 @@ class SumTile(WindowNest):
         if prod(self._extent(n) for n in wanted) <= TAPS:
             return tuple(n for n in self.nest.names if n in wanted)
         return (self.column.result, *self.beside)
+
+    # What comes from memory -------------------------------------------------------------------------
+
+    @cached_property
+    def _far(self) -> tuple[Walk, int] | None:
+        """The rows, and how many vectors a block has, if all that is read comes from memory, results are whole vectors
+        of taps, and each core has two or more of these.
+        """
+        row, column = self.row, self.column
+        if row is None or self.width % self.lanes or not self.memory.is_far(read_bytes(self.nest)):
+            return None
+        taps = {self.vector, row.result, column.result} == set(self.nest.names) == {self.vector, *self._sums}
+        if prod(map(self._extent, self._sums)) > SUMS_WAITING:
+            return None
+        if not taps or self.roles.terms[-2:] != (row.term, column.term) or row.apart % row.step:
+            return None
+        vectors, cores = self.width // self.lanes, self.machine.cores
+        together = next(n for n in range(-(-vectors // cores), 0, -1) if vectors % n == 0)
+        return (row, together) if together > 1 else None
+
+    def _in_order(self, row: Walk, vectors: int) -> Plan:
+        column, v, y, x = self.column, self.vector, self._high(row).cut(row.term), self.column.term
+        tile = (row.result, y.inner, column.result)
+        lanes = Cut(f"{v}.v", self.lanes, f"{v}.o", f"{v}.l")
+        reach = column.reach_of_terms(self._extent(column.result))
+        return Plan(
+            "window_sums",
+            lanes.inner,
+            cuts=(y, Cut(v, self.lanes * vectors, f"{v}.b", f"{v}.v"), lanes),
+            order=(f"{v}.b",),
+            regrouped=((y.inner, x),),
+            terms=(*self.roles.terms[:-2], y.outer, x, lanes.outer),
+            skewed=(Skewed(row.result, y.inner, row.apart // row.step),),
+            tile=tile,
+            waiting=(Waiting(self.nest.allocations[0].name, lanes.outer),),
+            threads=(f"{v}.b",),
+            ends=tuple(Ends(x, e.at) for e in ends_of(self.nest, x, Tiles(self.roles.counts[x], 1), reach)),
+        )
+
+    def _high(self, row: Walk) -> Tiles:
+        """As many rows as load and store least for each term."""
+        down, across = (self._extent(w.result) for w in (row, self.column))
+        columns, length = self.column.places(across, 1), self.roles.counts[row.term]
+
+        def cost(tiles: Tiles) -> float:
+            read = row.places(down, tiles.size) * columns
+            return (read + tiles.size + 2 * down * across) / tiles.size * tiles.waste
+
+        room = max(1, min(SUM_TERMS, self.machine.registers - SUM_OPERANDS - down * across))
+        found = [Tiles(length, h) for h in sizes(length, 1, room) if row.places(down, h) <= STREAMS or h == 1]
+        return min(found, key=lambda t: (cost(t), -t.size))
