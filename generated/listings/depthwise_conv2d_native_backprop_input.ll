@@ -5,132 +5,962 @@
 ; kernel depthwise_conv2d_native_backprop_input_float32_NHWC for x86-64-v3
 target triple = "x86_64-unknown-linux-gnu"
 
+declare noalias ptr @malloc(i64) nobuiltin nounwind
+
+declare ptr @llvm.ptrmask.p0.i64(ptr, i64)
+
 declare i64 @llvm.smax.i64(i64, i64)
 
 declare i64 @llvm.smin.i64(i64, i64)
 
 declare <8 x float> @llvm.fma.v8f32(<8 x float>, <8 x float>, <8 x float>)
 
-define internal i32 @depthwise_conv2d_native_backprop_input_float32_NHWC.n_h(ptr noalias readonly align 4 %filter, ptr noalias readonly align 4 %out_backprop, ptr noalias writeonly align 4 %output, i64 %begin, i64 %end) noinline #0 {
+declare void @free(ptr) nobuiltin nounwind
+
+define internal i32 @depthwise_conv2d_native_backprop_input_float32_NHWC.output_q_n(ptr noalias readonly align 4 %filter, ptr noalias readonly align 4 %out_backprop, ptr noalias writeonly align 4 %output, i64 %begin, i64 %end) noinline #0 {
 entry:
-  %acc = alloca [1 x float], align 64
-  %acc_partial = alloca [16 x float], align 64
-  %n_h.any = icmp slt i64 %begin, %end
-  br i1 %n_h.any, label %n_h.body, label %n_h.done
-n_h.body:
-  %n_h = phi i64 [ %begin, %entry ], [ %n_h.next, %w.done ]
-  %quotient = ashr i64 %n_h, 4
-  %remainder = and i64 %n_h, 15
-  %remainder.offset = add i64 %remainder, -8
-  %smax = call i64 @llvm.smax.i64(i64 0, i64 %remainder.offset)
-  %remainder.offset.1 = add i64 %remainder, 8
-  %smin = call i64 @llvm.smin.i64(i64 16, i64 %remainder.offset.1)
+  %acc = alloca [64 x float], align 64
+  %acc.1 = alloca [64 x float], align 64
+  %output_q_n.any = icmp slt i64 %begin, %end
+  br i1 %output_q_n.any, label %output_q_n.body, label %output_q_n.done
+output_q_n.body:
+  %output_q_n = phi i64 [ %begin, %entry ], [ %output_q_n.next, %output_q_h.done ]
+  %output_q.block = call ptr @malloc(i64 278591)
+  %output_q.null = icmp eq ptr %output_q.block, null
+  br i1 %output_q.null, label %output_q.failed, label %output_q.ready
+output_q.failed:
+  ret i32 1
+output_q.ready:
+  %output_q.up = getelementptr i8, ptr %output_q.block, i64 63
+  %output_q = call ptr @llvm.ptrmask.p0.i64(ptr %output_q.up, i64 -64)
+  %output_q_n.scaled = mul i64 %output_q_n, 65536
+  %out_backprop.at = getelementptr float, ptr %out_backprop, i64 %output_q_n.scaled
+  br label %h_o.body
+h_o.body:
+  %h_o = phi i64 [ 0, %output_q.ready ], [ %h_o.next, %c_q_o.done.1 ]
+  %h_o.offset = add i64 %h_o, -8
+  %smax = call i64 @llvm.smax.i64(i64 0, i64 %h_o.offset)
+  %h_o.offset.1 = add i64 %h_o, 8
+  %smin = call i64 @llvm.smin.i64(i64 16, i64 %h_o.offset.1)
   %r.any = icmp slt i64 %smax, %smin
-  %quotient.scaled = mul i64 %quotient, 65536
-  %remainder.scaled = mul i64 %remainder, 4096
-  %remainder.offset.2 = add i64 %quotient.scaled, %remainder.scaled
-  %out_backprop.at = getelementptr float, ptr %out_backprop, i64 %remainder.offset.2
-  %n_h.scaled = mul i64 %n_h, 256
-  %output.at = getelementptr float, ptr %output, i64 %n_h.scaled
-  br label %w.body
-w.body:
-  %w = phi i64 [ 0, %n_h.body ], [ %w.next, %c.done ]
-  %w.offset = add i64 %w, -8
-  %smax.1 = call i64 @llvm.smax.i64(i64 0, i64 %w.offset)
-  %w.offset.1 = add i64 %w, 8
-  %smin.1 = call i64 @llvm.smin.i64(i64 16, i64 %w.offset.1)
-  %s.any = icmp slt i64 %smax.1, %smin.1
-  %w.scaled = mul i64 %w, 256
-  %out_backprop.at.1 = getelementptr float, ptr %out_backprop.at, i64 %w.scaled
-  %w.scaled.1 = mul i64 %w, 16
-  %output.at.1 = getelementptr float, ptr %output.at, i64 %w.scaled.1
-  br label %c.body
-c.body:
-  %c = phi i64 [ 0, %w.body ], [ %c.next, %r.done ]
-  store float 0.0, ptr %acc, align 64
-  store <8 x float> zeroinitializer, ptr %acc_partial, align 64
-  %acc_partial.at = getelementptr float, ptr %acc_partial, i64 8
-  store <8 x float> zeroinitializer, ptr %acc_partial.at, align 32
-  %c.scaled = mul i64 %c, 16
-  %out_backprop.at.2 = getelementptr float, ptr %out_backprop.at.1, i64 %c.scaled
-  %filter.at = getelementptr float, ptr %filter, i64 %c.scaled
+  %h_o.scaled = mul i64 %h_o, 4096
+  %out_backprop.at.1 = getelementptr float, ptr %out_backprop.at, i64 %h_o.scaled
+  %h_o.scaled.1 = mul i64 %h_o, 4352
+  %output_q.at = getelementptr float, ptr %output_q, i64 %h_o.scaled.1
+  br label %c_q_o.body
+c_q_o.body:
+  %c_q_o = phi i64 [ 0, %h_o.body ], [ %c_q_o.next, %r.done ]
+  store <8 x float> zeroinitializer, ptr %acc, align 64
+  %acc.at = getelementptr float, ptr %acc, i64 8
+  store <8 x float> zeroinitializer, ptr %acc.at, align 32
+  %acc.at.1 = getelementptr float, ptr %acc, i64 16
+  store <8 x float> zeroinitializer, ptr %acc.at.1, align 64
+  %acc.at.2 = getelementptr float, ptr %acc, i64 24
+  store <8 x float> zeroinitializer, ptr %acc.at.2, align 32
+  %acc.at.3 = getelementptr float, ptr %acc, i64 32
+  store <8 x float> zeroinitializer, ptr %acc.at.3, align 64
+  %acc.at.4 = getelementptr float, ptr %acc, i64 40
+  store <8 x float> zeroinitializer, ptr %acc.at.4, align 32
+  %acc.at.5 = getelementptr float, ptr %acc, i64 48
+  store <8 x float> zeroinitializer, ptr %acc.at.5, align 64
+  %acc.at.6 = getelementptr float, ptr %acc, i64 56
+  store <8 x float> zeroinitializer, ptr %acc.at.6, align 32
+  %c_q_o.scaled = mul i64 %c_q_o, 8
+  %out_backprop.at.2 = getelementptr float, ptr %out_backprop.at.1, i64 %c_q_o.scaled
+  %filter.at = getelementptr float, ptr %filter, i64 %c_q_o.scaled
   br i1 %r.any, label %r.body, label %r.done
 r.body:
-  %r = phi i64 [ %smax, %c.body ], [ %r.next, %s.done ]
+  %r = phi i64 [ %smax, %c_q_o.body ], [ %r.next, %r.body ]
   %r.scaled = mul i64 %r, -4096
   %out_backprop.at.3 = getelementptr float, ptr %out_backprop.at.2, i64 %r.scaled
+  %out_backprop.at.4 = getelementptr float, ptr %out_backprop.at.3, i64 30464
+  %out_backprop.value = load <8 x float>, ptr %out_backprop.at.4, align 4
   %r.scaled.1 = mul i64 %r, 4096
   %filter.at.1 = getelementptr float, ptr %filter.at, i64 %r.scaled.1
-  br i1 %s.any, label %s.body, label %s.done
-s.body:
-  %s = phi i64 [ %smax.1, %r.body ], [ %s.next, %s.body ]
-  %s.scaled = mul i64 %s, -256
-  %out_backprop.at.4 = getelementptr float, ptr %out_backprop.at.3, i64 %s.scaled
-  %out_backprop.at.5 = getelementptr float, ptr %out_backprop.at.4, i64 30464
-  %out_backprop.value = load <8 x float>, ptr %out_backprop.at.5, align 4
-  %s.scaled.1 = mul i64 %s, 256
-  %filter.at.2 = getelementptr float, ptr %filter.at.1, i64 %s.scaled.1
-  %filter.value = load <8 x float>, ptr %filter.at.2, align 4
-  %acc_partial.value = load <8 x float>, ptr %acc_partial, align 64
-  %fma = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value, <8 x float> %filter.value, <8 x float> %acc_partial.value)
-  store <8 x float> %fma, ptr %acc_partial, align 64
-  %out_backprop.at.6 = getelementptr float, ptr %out_backprop.at.4, i64 30472
-  %out_backprop.value.1 = load <8 x float>, ptr %out_backprop.at.6, align 4
-  %filter.at.3 = getelementptr float, ptr %filter.at.2, i64 8
-  %filter.value.1 = load <8 x float>, ptr %filter.at.3, align 4
-  %acc_partial.value.1 = load <8 x float>, ptr %acc_partial.at, align 32
-  %fma.1 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.1, <8 x float> %filter.value.1, <8 x float> %acc_partial.value.1)
-  store <8 x float> %fma.1, ptr %acc_partial.at, align 32
-  %s.next = add nsw i64 %s, 1
-  %s.more = icmp slt i64 %s.next, %smin.1
-  br i1 %s.more, label %s.body, label %s.done
-s.done:
+  %filter.value = load <8 x float>, ptr %filter.at.1, align 4
+  %acc.value = load <8 x float>, ptr %acc, align 64
+  %fma = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value, <8 x float> %filter.value, <8 x float> %acc.value)
+  store <8 x float> %fma, ptr %acc, align 64
+  %out_backprop.at.5 = getelementptr float, ptr %out_backprop.at.3, i64 30720
+  %out_backprop.value.1 = load <8 x float>, ptr %out_backprop.at.5, align 4
+  %acc.value.1 = load <8 x float>, ptr %acc.at, align 32
+  %fma.1 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.1, <8 x float> %filter.value, <8 x float> %acc.value.1)
+  store <8 x float> %fma.1, ptr %acc.at, align 32
+  %out_backprop.at.6 = getelementptr float, ptr %out_backprop.at.3, i64 30976
+  %out_backprop.value.2 = load <8 x float>, ptr %out_backprop.at.6, align 4
+  %acc.value.2 = load <8 x float>, ptr %acc.at.1, align 64
+  %fma.2 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.2, <8 x float> %filter.value, <8 x float> %acc.value.2)
+  store <8 x float> %fma.2, ptr %acc.at.1, align 64
+  %out_backprop.at.7 = getelementptr float, ptr %out_backprop.at.3, i64 31232
+  %out_backprop.value.3 = load <8 x float>, ptr %out_backprop.at.7, align 4
+  %acc.value.3 = load <8 x float>, ptr %acc.at.2, align 32
+  %fma.3 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.3, <8 x float> %filter.value, <8 x float> %acc.value.3)
+  store <8 x float> %fma.3, ptr %acc.at.2, align 32
+  %out_backprop.at.8 = getelementptr float, ptr %out_backprop.at.3, i64 31488
+  %out_backprop.value.4 = load <8 x float>, ptr %out_backprop.at.8, align 4
+  %acc.value.4 = load <8 x float>, ptr %acc.at.3, align 64
+  %fma.4 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.4, <8 x float> %filter.value, <8 x float> %acc.value.4)
+  store <8 x float> %fma.4, ptr %acc.at.3, align 64
+  %out_backprop.at.9 = getelementptr float, ptr %out_backprop.at.3, i64 31744
+  %out_backprop.value.5 = load <8 x float>, ptr %out_backprop.at.9, align 4
+  %acc.value.5 = load <8 x float>, ptr %acc.at.4, align 32
+  %fma.5 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.5, <8 x float> %filter.value, <8 x float> %acc.value.5)
+  store <8 x float> %fma.5, ptr %acc.at.4, align 32
+  %out_backprop.at.10 = getelementptr float, ptr %out_backprop.at.3, i64 32000
+  %out_backprop.value.6 = load <8 x float>, ptr %out_backprop.at.10, align 4
+  %acc.value.6 = load <8 x float>, ptr %acc.at.5, align 64
+  %fma.6 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.6, <8 x float> %filter.value, <8 x float> %acc.value.6)
+  store <8 x float> %fma.6, ptr %acc.at.5, align 64
+  %out_backprop.at.11 = getelementptr float, ptr %out_backprop.at.3, i64 32256
+  %out_backprop.value.7 = load <8 x float>, ptr %out_backprop.at.11, align 4
+  %acc.value.7 = load <8 x float>, ptr %acc.at.6, align 32
+  %fma.7 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.7, <8 x float> %filter.value, <8 x float> %acc.value.7)
+  store <8 x float> %fma.7, ptr %acc.at.6, align 32
+  %out_backprop.at.12 = getelementptr float, ptr %out_backprop.at.3, i64 30208
+  %out_backprop.value.8 = load <8 x float>, ptr %out_backprop.at.12, align 4
+  %filter.at.2 = getelementptr float, ptr %filter.at.1, i64 256
+  %filter.value.1 = load <8 x float>, ptr %filter.at.2, align 4
+  %acc.value.8 = load <8 x float>, ptr %acc, align 64
+  %fma.8 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.8, <8 x float> %filter.value.1, <8 x float> %acc.value.8)
+  store <8 x float> %fma.8, ptr %acc, align 64
+  %acc.value.9 = load <8 x float>, ptr %acc.at, align 32
+  %fma.9 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value, <8 x float> %filter.value.1, <8 x float> %acc.value.9)
+  store <8 x float> %fma.9, ptr %acc.at, align 32
+  %acc.value.10 = load <8 x float>, ptr %acc.at.1, align 64
+  %fma.10 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.1, <8 x float> %filter.value.1, <8 x float> %acc.value.10)
+  store <8 x float> %fma.10, ptr %acc.at.1, align 64
+  %acc.value.11 = load <8 x float>, ptr %acc.at.2, align 32
+  %fma.11 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.2, <8 x float> %filter.value.1, <8 x float> %acc.value.11)
+  store <8 x float> %fma.11, ptr %acc.at.2, align 32
+  %acc.value.12 = load <8 x float>, ptr %acc.at.3, align 64
+  %fma.12 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.3, <8 x float> %filter.value.1, <8 x float> %acc.value.12)
+  store <8 x float> %fma.12, ptr %acc.at.3, align 64
+  %acc.value.13 = load <8 x float>, ptr %acc.at.4, align 32
+  %fma.13 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.4, <8 x float> %filter.value.1, <8 x float> %acc.value.13)
+  store <8 x float> %fma.13, ptr %acc.at.4, align 32
+  %acc.value.14 = load <8 x float>, ptr %acc.at.5, align 64
+  %fma.14 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.5, <8 x float> %filter.value.1, <8 x float> %acc.value.14)
+  store <8 x float> %fma.14, ptr %acc.at.5, align 64
+  %acc.value.15 = load <8 x float>, ptr %acc.at.6, align 32
+  %fma.15 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.6, <8 x float> %filter.value.1, <8 x float> %acc.value.15)
+  store <8 x float> %fma.15, ptr %acc.at.6, align 32
+  %out_backprop.at.13 = getelementptr float, ptr %out_backprop.at.3, i64 29952
+  %out_backprop.value.9 = load <8 x float>, ptr %out_backprop.at.13, align 4
+  %filter.at.3 = getelementptr float, ptr %filter.at.1, i64 512
+  %filter.value.2 = load <8 x float>, ptr %filter.at.3, align 4
+  %acc.value.16 = load <8 x float>, ptr %acc, align 64
+  %fma.16 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.9, <8 x float> %filter.value.2, <8 x float> %acc.value.16)
+  store <8 x float> %fma.16, ptr %acc, align 64
+  %acc.value.17 = load <8 x float>, ptr %acc.at, align 32
+  %fma.17 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.8, <8 x float> %filter.value.2, <8 x float> %acc.value.17)
+  store <8 x float> %fma.17, ptr %acc.at, align 32
+  %acc.value.18 = load <8 x float>, ptr %acc.at.1, align 64
+  %fma.18 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value, <8 x float> %filter.value.2, <8 x float> %acc.value.18)
+  store <8 x float> %fma.18, ptr %acc.at.1, align 64
+  %acc.value.19 = load <8 x float>, ptr %acc.at.2, align 32
+  %fma.19 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.1, <8 x float> %filter.value.2, <8 x float> %acc.value.19)
+  store <8 x float> %fma.19, ptr %acc.at.2, align 32
+  %acc.value.20 = load <8 x float>, ptr %acc.at.3, align 64
+  %fma.20 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.2, <8 x float> %filter.value.2, <8 x float> %acc.value.20)
+  store <8 x float> %fma.20, ptr %acc.at.3, align 64
+  %acc.value.21 = load <8 x float>, ptr %acc.at.4, align 32
+  %fma.21 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.3, <8 x float> %filter.value.2, <8 x float> %acc.value.21)
+  store <8 x float> %fma.21, ptr %acc.at.4, align 32
+  %acc.value.22 = load <8 x float>, ptr %acc.at.5, align 64
+  %fma.22 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.4, <8 x float> %filter.value.2, <8 x float> %acc.value.22)
+  store <8 x float> %fma.22, ptr %acc.at.5, align 64
+  %acc.value.23 = load <8 x float>, ptr %acc.at.6, align 32
+  %fma.23 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.5, <8 x float> %filter.value.2, <8 x float> %acc.value.23)
+  store <8 x float> %fma.23, ptr %acc.at.6, align 32
+  %out_backprop.at.14 = getelementptr float, ptr %out_backprop.at.3, i64 29696
+  %out_backprop.value.10 = load <8 x float>, ptr %out_backprop.at.14, align 4
+  %filter.at.4 = getelementptr float, ptr %filter.at.1, i64 768
+  %filter.value.3 = load <8 x float>, ptr %filter.at.4, align 4
+  %acc.value.24 = load <8 x float>, ptr %acc, align 64
+  %fma.24 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.10, <8 x float> %filter.value.3, <8 x float> %acc.value.24)
+  store <8 x float> %fma.24, ptr %acc, align 64
+  %acc.value.25 = load <8 x float>, ptr %acc.at, align 32
+  %fma.25 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.9, <8 x float> %filter.value.3, <8 x float> %acc.value.25)
+  store <8 x float> %fma.25, ptr %acc.at, align 32
+  %acc.value.26 = load <8 x float>, ptr %acc.at.1, align 64
+  %fma.26 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.8, <8 x float> %filter.value.3, <8 x float> %acc.value.26)
+  store <8 x float> %fma.26, ptr %acc.at.1, align 64
+  %acc.value.27 = load <8 x float>, ptr %acc.at.2, align 32
+  %fma.27 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value, <8 x float> %filter.value.3, <8 x float> %acc.value.27)
+  store <8 x float> %fma.27, ptr %acc.at.2, align 32
+  %acc.value.28 = load <8 x float>, ptr %acc.at.3, align 64
+  %fma.28 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.1, <8 x float> %filter.value.3, <8 x float> %acc.value.28)
+  store <8 x float> %fma.28, ptr %acc.at.3, align 64
+  %acc.value.29 = load <8 x float>, ptr %acc.at.4, align 32
+  %fma.29 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.2, <8 x float> %filter.value.3, <8 x float> %acc.value.29)
+  store <8 x float> %fma.29, ptr %acc.at.4, align 32
+  %acc.value.30 = load <8 x float>, ptr %acc.at.5, align 64
+  %fma.30 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.3, <8 x float> %filter.value.3, <8 x float> %acc.value.30)
+  store <8 x float> %fma.30, ptr %acc.at.5, align 64
+  %acc.value.31 = load <8 x float>, ptr %acc.at.6, align 32
+  %fma.31 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.4, <8 x float> %filter.value.3, <8 x float> %acc.value.31)
+  store <8 x float> %fma.31, ptr %acc.at.6, align 32
+  %out_backprop.at.15 = getelementptr float, ptr %out_backprop.at.3, i64 29440
+  %out_backprop.value.11 = load <8 x float>, ptr %out_backprop.at.15, align 4
+  %filter.at.5 = getelementptr float, ptr %filter.at.1, i64 1024
+  %filter.value.4 = load <8 x float>, ptr %filter.at.5, align 4
+  %acc.value.32 = load <8 x float>, ptr %acc, align 64
+  %fma.32 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.11, <8 x float> %filter.value.4, <8 x float> %acc.value.32)
+  store <8 x float> %fma.32, ptr %acc, align 64
+  %acc.value.33 = load <8 x float>, ptr %acc.at, align 32
+  %fma.33 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.10, <8 x float> %filter.value.4, <8 x float> %acc.value.33)
+  store <8 x float> %fma.33, ptr %acc.at, align 32
+  %acc.value.34 = load <8 x float>, ptr %acc.at.1, align 64
+  %fma.34 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.9, <8 x float> %filter.value.4, <8 x float> %acc.value.34)
+  store <8 x float> %fma.34, ptr %acc.at.1, align 64
+  %acc.value.35 = load <8 x float>, ptr %acc.at.2, align 32
+  %fma.35 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.8, <8 x float> %filter.value.4, <8 x float> %acc.value.35)
+  store <8 x float> %fma.35, ptr %acc.at.2, align 32
+  %acc.value.36 = load <8 x float>, ptr %acc.at.3, align 64
+  %fma.36 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value, <8 x float> %filter.value.4, <8 x float> %acc.value.36)
+  store <8 x float> %fma.36, ptr %acc.at.3, align 64
+  %acc.value.37 = load <8 x float>, ptr %acc.at.4, align 32
+  %fma.37 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.1, <8 x float> %filter.value.4, <8 x float> %acc.value.37)
+  store <8 x float> %fma.37, ptr %acc.at.4, align 32
+  %acc.value.38 = load <8 x float>, ptr %acc.at.5, align 64
+  %fma.38 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.2, <8 x float> %filter.value.4, <8 x float> %acc.value.38)
+  store <8 x float> %fma.38, ptr %acc.at.5, align 64
+  %acc.value.39 = load <8 x float>, ptr %acc.at.6, align 32
+  %fma.39 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.3, <8 x float> %filter.value.4, <8 x float> %acc.value.39)
+  store <8 x float> %fma.39, ptr %acc.at.6, align 32
+  %out_backprop.at.16 = getelementptr float, ptr %out_backprop.at.3, i64 29184
+  %out_backprop.value.12 = load <8 x float>, ptr %out_backprop.at.16, align 4
+  %filter.at.6 = getelementptr float, ptr %filter.at.1, i64 1280
+  %filter.value.5 = load <8 x float>, ptr %filter.at.6, align 4
+  %acc.value.40 = load <8 x float>, ptr %acc, align 64
+  %fma.40 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.12, <8 x float> %filter.value.5, <8 x float> %acc.value.40)
+  store <8 x float> %fma.40, ptr %acc, align 64
+  %acc.value.41 = load <8 x float>, ptr %acc.at, align 32
+  %fma.41 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.11, <8 x float> %filter.value.5, <8 x float> %acc.value.41)
+  store <8 x float> %fma.41, ptr %acc.at, align 32
+  %acc.value.42 = load <8 x float>, ptr %acc.at.1, align 64
+  %fma.42 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.10, <8 x float> %filter.value.5, <8 x float> %acc.value.42)
+  store <8 x float> %fma.42, ptr %acc.at.1, align 64
+  %acc.value.43 = load <8 x float>, ptr %acc.at.2, align 32
+  %fma.43 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.9, <8 x float> %filter.value.5, <8 x float> %acc.value.43)
+  store <8 x float> %fma.43, ptr %acc.at.2, align 32
+  %acc.value.44 = load <8 x float>, ptr %acc.at.3, align 64
+  %fma.44 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.8, <8 x float> %filter.value.5, <8 x float> %acc.value.44)
+  store <8 x float> %fma.44, ptr %acc.at.3, align 64
+  %acc.value.45 = load <8 x float>, ptr %acc.at.4, align 32
+  %fma.45 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value, <8 x float> %filter.value.5, <8 x float> %acc.value.45)
+  store <8 x float> %fma.45, ptr %acc.at.4, align 32
+  %acc.value.46 = load <8 x float>, ptr %acc.at.5, align 64
+  %fma.46 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.1, <8 x float> %filter.value.5, <8 x float> %acc.value.46)
+  store <8 x float> %fma.46, ptr %acc.at.5, align 64
+  %acc.value.47 = load <8 x float>, ptr %acc.at.6, align 32
+  %fma.47 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.2, <8 x float> %filter.value.5, <8 x float> %acc.value.47)
+  store <8 x float> %fma.47, ptr %acc.at.6, align 32
+  %out_backprop.at.17 = getelementptr float, ptr %out_backprop.at.3, i64 28928
+  %out_backprop.value.13 = load <8 x float>, ptr %out_backprop.at.17, align 4
+  %filter.at.7 = getelementptr float, ptr %filter.at.1, i64 1536
+  %filter.value.6 = load <8 x float>, ptr %filter.at.7, align 4
+  %acc.value.48 = load <8 x float>, ptr %acc, align 64
+  %fma.48 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.13, <8 x float> %filter.value.6, <8 x float> %acc.value.48)
+  store <8 x float> %fma.48, ptr %acc, align 64
+  %acc.value.49 = load <8 x float>, ptr %acc.at, align 32
+  %fma.49 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.12, <8 x float> %filter.value.6, <8 x float> %acc.value.49)
+  store <8 x float> %fma.49, ptr %acc.at, align 32
+  %acc.value.50 = load <8 x float>, ptr %acc.at.1, align 64
+  %fma.50 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.11, <8 x float> %filter.value.6, <8 x float> %acc.value.50)
+  store <8 x float> %fma.50, ptr %acc.at.1, align 64
+  %acc.value.51 = load <8 x float>, ptr %acc.at.2, align 32
+  %fma.51 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.10, <8 x float> %filter.value.6, <8 x float> %acc.value.51)
+  store <8 x float> %fma.51, ptr %acc.at.2, align 32
+  %acc.value.52 = load <8 x float>, ptr %acc.at.3, align 64
+  %fma.52 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.9, <8 x float> %filter.value.6, <8 x float> %acc.value.52)
+  store <8 x float> %fma.52, ptr %acc.at.3, align 64
+  %acc.value.53 = load <8 x float>, ptr %acc.at.4, align 32
+  %fma.53 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.8, <8 x float> %filter.value.6, <8 x float> %acc.value.53)
+  store <8 x float> %fma.53, ptr %acc.at.4, align 32
+  %acc.value.54 = load <8 x float>, ptr %acc.at.5, align 64
+  %fma.54 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value, <8 x float> %filter.value.6, <8 x float> %acc.value.54)
+  store <8 x float> %fma.54, ptr %acc.at.5, align 64
+  %acc.value.55 = load <8 x float>, ptr %acc.at.6, align 32
+  %fma.55 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.1, <8 x float> %filter.value.6, <8 x float> %acc.value.55)
+  store <8 x float> %fma.55, ptr %acc.at.6, align 32
+  %out_backprop.at.18 = getelementptr float, ptr %out_backprop.at.3, i64 28672
+  %out_backprop.value.14 = load <8 x float>, ptr %out_backprop.at.18, align 4
+  %filter.at.8 = getelementptr float, ptr %filter.at.1, i64 1792
+  %filter.value.7 = load <8 x float>, ptr %filter.at.8, align 4
+  %acc.value.56 = load <8 x float>, ptr %acc, align 64
+  %fma.56 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.14, <8 x float> %filter.value.7, <8 x float> %acc.value.56)
+  store <8 x float> %fma.56, ptr %acc, align 64
+  %acc.value.57 = load <8 x float>, ptr %acc.at, align 32
+  %fma.57 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.13, <8 x float> %filter.value.7, <8 x float> %acc.value.57)
+  store <8 x float> %fma.57, ptr %acc.at, align 32
+  %acc.value.58 = load <8 x float>, ptr %acc.at.1, align 64
+  %fma.58 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.12, <8 x float> %filter.value.7, <8 x float> %acc.value.58)
+  store <8 x float> %fma.58, ptr %acc.at.1, align 64
+  %acc.value.59 = load <8 x float>, ptr %acc.at.2, align 32
+  %fma.59 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.11, <8 x float> %filter.value.7, <8 x float> %acc.value.59)
+  store <8 x float> %fma.59, ptr %acc.at.2, align 32
+  %acc.value.60 = load <8 x float>, ptr %acc.at.3, align 64
+  %fma.60 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.10, <8 x float> %filter.value.7, <8 x float> %acc.value.60)
+  store <8 x float> %fma.60, ptr %acc.at.3, align 64
+  %acc.value.61 = load <8 x float>, ptr %acc.at.4, align 32
+  %fma.61 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.9, <8 x float> %filter.value.7, <8 x float> %acc.value.61)
+  store <8 x float> %fma.61, ptr %acc.at.4, align 32
+  %acc.value.62 = load <8 x float>, ptr %acc.at.5, align 64
+  %fma.62 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.8, <8 x float> %filter.value.7, <8 x float> %acc.value.62)
+  store <8 x float> %fma.62, ptr %acc.at.5, align 64
+  %acc.value.63 = load <8 x float>, ptr %acc.at.6, align 32
+  %fma.63 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value, <8 x float> %filter.value.7, <8 x float> %acc.value.63)
+  store <8 x float> %fma.63, ptr %acc.at.6, align 32
+  %filter.at.9 = getelementptr float, ptr %filter.at.1, i64 2048
+  %filter.value.8 = load <8 x float>, ptr %filter.at.9, align 4
+  %acc.value.64 = load <8 x float>, ptr %acc.at, align 32
+  %fma.64 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.14, <8 x float> %filter.value.8, <8 x float> %acc.value.64)
+  store <8 x float> %fma.64, ptr %acc.at, align 32
+  %acc.value.65 = load <8 x float>, ptr %acc.at.1, align 64
+  %fma.65 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.13, <8 x float> %filter.value.8, <8 x float> %acc.value.65)
+  store <8 x float> %fma.65, ptr %acc.at.1, align 64
+  %acc.value.66 = load <8 x float>, ptr %acc.at.2, align 32
+  %fma.66 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.12, <8 x float> %filter.value.8, <8 x float> %acc.value.66)
+  store <8 x float> %fma.66, ptr %acc.at.2, align 32
+  %acc.value.67 = load <8 x float>, ptr %acc.at.3, align 64
+  %fma.67 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.11, <8 x float> %filter.value.8, <8 x float> %acc.value.67)
+  store <8 x float> %fma.67, ptr %acc.at.3, align 64
+  %acc.value.68 = load <8 x float>, ptr %acc.at.4, align 32
+  %fma.68 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.10, <8 x float> %filter.value.8, <8 x float> %acc.value.68)
+  store <8 x float> %fma.68, ptr %acc.at.4, align 32
+  %acc.value.69 = load <8 x float>, ptr %acc.at.5, align 64
+  %fma.69 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.9, <8 x float> %filter.value.8, <8 x float> %acc.value.69)
+  store <8 x float> %fma.69, ptr %acc.at.5, align 64
+  %acc.value.70 = load <8 x float>, ptr %acc.at.6, align 32
+  %fma.70 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.8, <8 x float> %filter.value.8, <8 x float> %acc.value.70)
+  store <8 x float> %fma.70, ptr %acc.at.6, align 32
+  %filter.at.10 = getelementptr float, ptr %filter.at.1, i64 2304
+  %filter.value.9 = load <8 x float>, ptr %filter.at.10, align 4
+  %acc.value.71 = load <8 x float>, ptr %acc.at.1, align 64
+  %fma.71 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.14, <8 x float> %filter.value.9, <8 x float> %acc.value.71)
+  store <8 x float> %fma.71, ptr %acc.at.1, align 64
+  %acc.value.72 = load <8 x float>, ptr %acc.at.2, align 32
+  %fma.72 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.13, <8 x float> %filter.value.9, <8 x float> %acc.value.72)
+  store <8 x float> %fma.72, ptr %acc.at.2, align 32
+  %acc.value.73 = load <8 x float>, ptr %acc.at.3, align 64
+  %fma.73 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.12, <8 x float> %filter.value.9, <8 x float> %acc.value.73)
+  store <8 x float> %fma.73, ptr %acc.at.3, align 64
+  %acc.value.74 = load <8 x float>, ptr %acc.at.4, align 32
+  %fma.74 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.11, <8 x float> %filter.value.9, <8 x float> %acc.value.74)
+  store <8 x float> %fma.74, ptr %acc.at.4, align 32
+  %acc.value.75 = load <8 x float>, ptr %acc.at.5, align 64
+  %fma.75 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.10, <8 x float> %filter.value.9, <8 x float> %acc.value.75)
+  store <8 x float> %fma.75, ptr %acc.at.5, align 64
+  %acc.value.76 = load <8 x float>, ptr %acc.at.6, align 32
+  %fma.76 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.9, <8 x float> %filter.value.9, <8 x float> %acc.value.76)
+  store <8 x float> %fma.76, ptr %acc.at.6, align 32
+  %filter.at.11 = getelementptr float, ptr %filter.at.1, i64 2560
+  %filter.value.10 = load <8 x float>, ptr %filter.at.11, align 4
+  %acc.value.77 = load <8 x float>, ptr %acc.at.2, align 32
+  %fma.77 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.14, <8 x float> %filter.value.10, <8 x float> %acc.value.77)
+  store <8 x float> %fma.77, ptr %acc.at.2, align 32
+  %acc.value.78 = load <8 x float>, ptr %acc.at.3, align 64
+  %fma.78 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.13, <8 x float> %filter.value.10, <8 x float> %acc.value.78)
+  store <8 x float> %fma.78, ptr %acc.at.3, align 64
+  %acc.value.79 = load <8 x float>, ptr %acc.at.4, align 32
+  %fma.79 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.12, <8 x float> %filter.value.10, <8 x float> %acc.value.79)
+  store <8 x float> %fma.79, ptr %acc.at.4, align 32
+  %acc.value.80 = load <8 x float>, ptr %acc.at.5, align 64
+  %fma.80 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.11, <8 x float> %filter.value.10, <8 x float> %acc.value.80)
+  store <8 x float> %fma.80, ptr %acc.at.5, align 64
+  %acc.value.81 = load <8 x float>, ptr %acc.at.6, align 32
+  %fma.81 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.10, <8 x float> %filter.value.10, <8 x float> %acc.value.81)
+  store <8 x float> %fma.81, ptr %acc.at.6, align 32
+  %filter.at.12 = getelementptr float, ptr %filter.at.1, i64 2816
+  %filter.value.11 = load <8 x float>, ptr %filter.at.12, align 4
+  %acc.value.82 = load <8 x float>, ptr %acc.at.3, align 64
+  %fma.82 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.14, <8 x float> %filter.value.11, <8 x float> %acc.value.82)
+  store <8 x float> %fma.82, ptr %acc.at.3, align 64
+  %acc.value.83 = load <8 x float>, ptr %acc.at.4, align 32
+  %fma.83 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.13, <8 x float> %filter.value.11, <8 x float> %acc.value.83)
+  store <8 x float> %fma.83, ptr %acc.at.4, align 32
+  %acc.value.84 = load <8 x float>, ptr %acc.at.5, align 64
+  %fma.84 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.12, <8 x float> %filter.value.11, <8 x float> %acc.value.84)
+  store <8 x float> %fma.84, ptr %acc.at.5, align 64
+  %acc.value.85 = load <8 x float>, ptr %acc.at.6, align 32
+  %fma.85 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.11, <8 x float> %filter.value.11, <8 x float> %acc.value.85)
+  store <8 x float> %fma.85, ptr %acc.at.6, align 32
+  %filter.at.13 = getelementptr float, ptr %filter.at.1, i64 3072
+  %filter.value.12 = load <8 x float>, ptr %filter.at.13, align 4
+  %acc.value.86 = load <8 x float>, ptr %acc.at.4, align 32
+  %fma.86 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.14, <8 x float> %filter.value.12, <8 x float> %acc.value.86)
+  store <8 x float> %fma.86, ptr %acc.at.4, align 32
+  %acc.value.87 = load <8 x float>, ptr %acc.at.5, align 64
+  %fma.87 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.13, <8 x float> %filter.value.12, <8 x float> %acc.value.87)
+  store <8 x float> %fma.87, ptr %acc.at.5, align 64
+  %acc.value.88 = load <8 x float>, ptr %acc.at.6, align 32
+  %fma.88 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.12, <8 x float> %filter.value.12, <8 x float> %acc.value.88)
+  store <8 x float> %fma.88, ptr %acc.at.6, align 32
+  %filter.at.14 = getelementptr float, ptr %filter.at.1, i64 3328
+  %filter.value.13 = load <8 x float>, ptr %filter.at.14, align 4
+  %acc.value.89 = load <8 x float>, ptr %acc.at.5, align 64
+  %fma.89 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.14, <8 x float> %filter.value.13, <8 x float> %acc.value.89)
+  store <8 x float> %fma.89, ptr %acc.at.5, align 64
+  %acc.value.90 = load <8 x float>, ptr %acc.at.6, align 32
+  %fma.90 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.13, <8 x float> %filter.value.13, <8 x float> %acc.value.90)
+  store <8 x float> %fma.90, ptr %acc.at.6, align 32
+  %filter.at.15 = getelementptr float, ptr %filter.at.1, i64 3584
+  %filter.value.14 = load <8 x float>, ptr %filter.at.15, align 4
+  %acc.value.91 = load <8 x float>, ptr %acc.at.6, align 32
+  %fma.91 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.14, <8 x float> %filter.value.14, <8 x float> %acc.value.91)
+  store <8 x float> %fma.91, ptr %acc.at.6, align 32
   %r.next = add nsw i64 %r, 1
   %r.more = icmp slt i64 %r.next, %smin
   br i1 %r.more, label %r.body, label %r.done
 r.done:
-  %acc_partial.value.2 = load <8 x float>, ptr %acc_partial, align 64
-  %acc_partial.value.3 = load <8 x float>, ptr %acc_partial.at, align 32
-  %add = fadd <8 x float> %acc_partial.value.2, %acc_partial.value.3
-  store <8 x float> %add, ptr %acc_partial, align 64
-  %acc_partial.value.4 = load <4 x float>, ptr %acc_partial, align 64
-  %acc_partial.at.1 = getelementptr float, ptr %acc_partial, i64 4
-  %acc_partial.value.5 = load <4 x float>, ptr %acc_partial.at.1, align 16
-  %add.1 = fadd <4 x float> %acc_partial.value.4, %acc_partial.value.5
-  store <4 x float> %add.1, ptr %acc_partial, align 64
-  %acc_partial.value.6 = load <2 x float>, ptr %acc_partial, align 64
-  %acc_partial.at.2 = getelementptr float, ptr %acc_partial, i64 2
-  %acc_partial.value.7 = load <2 x float>, ptr %acc_partial.at.2, align 8
-  %add.2 = fadd <2 x float> %acc_partial.value.6, %acc_partial.value.7
-  store <2 x float> %add.2, ptr %acc_partial, align 64
-  %acc_partial.value.8 = load float, ptr %acc_partial, align 64
-  %acc_partial.at.3 = getelementptr float, ptr %acc_partial, i64 1
-  %acc_partial.value.9 = load float, ptr %acc_partial.at.3, align 4
-  %add.3 = fadd float %acc_partial.value.8, %acc_partial.value.9
-  store float %add.3, ptr %acc_partial, align 64
-  %acc.value = load float, ptr %acc, align 64
-  %acc_partial.value.10 = load float, ptr %acc_partial, align 64
-  %add.4 = fadd float %acc.value, %acc_partial.value.10
-  store float %add.4, ptr %acc, align 64
-  %acc.value.1 = load float, ptr %acc, align 64
-  %output.at.2 = getelementptr float, ptr %output.at.1, i64 %c
-  store float %acc.value.1, ptr %output.at.2, align 4
-  %c.next = add nsw i64 %c, 1
-  %c.more = icmp slt i64 %c.next, 16
-  br i1 %c.more, label %c.body, label %c.done
-c.done:
-  %w.next = add nsw i64 %w, 1
-  %w.more = icmp slt i64 %w.next, 16
-  br i1 %w.more, label %w.body, label %w.done
-w.done:
-  %n_h.next = add nsw i64 %n_h, 1
-  %n_h.more = icmp slt i64 %n_h.next, %end
-  br i1 %n_h.more, label %n_h.body, label %n_h.done
-n_h.done:
+  %acc.value.92 = load <8 x float>, ptr %acc, align 64
+  %output_q.at.1 = getelementptr float, ptr %output_q.at, i64 %c_q_o.scaled
+  store <8 x float> %acc.value.92, ptr %output_q.at.1, align 32
+  %acc.value.93 = load <8 x float>, ptr %acc.at, align 32
+  %output_q.at.2 = getelementptr float, ptr %output_q.at.1, i64 256
+  store <8 x float> %acc.value.93, ptr %output_q.at.2, align 32
+  %acc.value.94 = load <8 x float>, ptr %acc.at.1, align 64
+  %output_q.at.3 = getelementptr float, ptr %output_q.at.1, i64 512
+  store <8 x float> %acc.value.94, ptr %output_q.at.3, align 32
+  %acc.value.95 = load <8 x float>, ptr %acc.at.2, align 32
+  %output_q.at.4 = getelementptr float, ptr %output_q.at.1, i64 768
+  store <8 x float> %acc.value.95, ptr %output_q.at.4, align 32
+  %acc.value.96 = load <8 x float>, ptr %acc.at.3, align 64
+  %output_q.at.5 = getelementptr float, ptr %output_q.at.1, i64 1024
+  store <8 x float> %acc.value.96, ptr %output_q.at.5, align 32
+  %acc.value.97 = load <8 x float>, ptr %acc.at.4, align 32
+  %output_q.at.6 = getelementptr float, ptr %output_q.at.1, i64 1280
+  store <8 x float> %acc.value.97, ptr %output_q.at.6, align 32
+  %acc.value.98 = load <8 x float>, ptr %acc.at.5, align 64
+  %output_q.at.7 = getelementptr float, ptr %output_q.at.1, i64 1536
+  store <8 x float> %acc.value.98, ptr %output_q.at.7, align 32
+  %acc.value.99 = load <8 x float>, ptr %acc.at.6, align 32
+  %output_q.at.8 = getelementptr float, ptr %output_q.at.1, i64 1792
+  store <8 x float> %acc.value.99, ptr %output_q.at.8, align 32
+  %c_q_o.next = add nsw i64 %c_q_o, 1
+  %c_q_o.more = icmp slt i64 %c_q_o.next, 32
+  br i1 %c_q_o.more, label %c_q_o.body, label %c_q_o.done
+c_q_o.done:
+  br label %c_q_o.body.1
+c_q_o.body.1:
+  %c_q_o.1 = phi i64 [ 0, %c_q_o.done ], [ %c_q_o.next.1, %r.done.1 ]
+  store <8 x float> zeroinitializer, ptr %acc.1, align 64
+  %acc.at.7 = getelementptr float, ptr %acc.1, i64 8
+  store <8 x float> zeroinitializer, ptr %acc.at.7, align 32
+  %acc.at.8 = getelementptr float, ptr %acc.1, i64 16
+  store <8 x float> zeroinitializer, ptr %acc.at.8, align 64
+  %acc.at.9 = getelementptr float, ptr %acc.1, i64 24
+  store <8 x float> zeroinitializer, ptr %acc.at.9, align 32
+  %acc.at.10 = getelementptr float, ptr %acc.1, i64 32
+  store <8 x float> zeroinitializer, ptr %acc.at.10, align 64
+  %acc.at.11 = getelementptr float, ptr %acc.1, i64 40
+  store <8 x float> zeroinitializer, ptr %acc.at.11, align 32
+  %acc.at.12 = getelementptr float, ptr %acc.1, i64 48
+  store <8 x float> zeroinitializer, ptr %acc.at.12, align 64
+  %acc.at.13 = getelementptr float, ptr %acc.1, i64 56
+  store <8 x float> zeroinitializer, ptr %acc.at.13, align 32
+  %c_q_o.scaled.1 = mul i64 %c_q_o.1, 8
+  %out_backprop.at.19 = getelementptr float, ptr %out_backprop.at.1, i64 %c_q_o.scaled.1
+  %filter.at.16 = getelementptr float, ptr %filter, i64 %c_q_o.scaled.1
+  br i1 %r.any, label %r.body.1, label %r.done.1
+r.body.1:
+  %r.1 = phi i64 [ %smax, %c_q_o.body.1 ], [ %r.next.1, %r.body.1 ]
+  %r.scaled.2 = mul i64 %r.1, -4096
+  %out_backprop.at.20 = getelementptr float, ptr %out_backprop.at.19, i64 %r.scaled.2
+  %out_backprop.at.21 = getelementptr float, ptr %out_backprop.at.20, i64 32512
+  %out_backprop.value.15 = load <8 x float>, ptr %out_backprop.at.21, align 4
+  %r.scaled.3 = mul i64 %r.1, 4096
+  %filter.at.17 = getelementptr float, ptr %filter.at.16, i64 %r.scaled.3
+  %filter.value.15 = load <8 x float>, ptr %filter.at.17, align 4
+  %acc.value.100 = load <8 x float>, ptr %acc.1, align 64
+  %fma.92 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.15, <8 x float> %filter.value.15, <8 x float> %acc.value.100)
+  store <8 x float> %fma.92, ptr %acc.1, align 64
+  %out_backprop.at.22 = getelementptr float, ptr %out_backprop.at.20, i64 32256
+  %out_backprop.value.16 = load <8 x float>, ptr %out_backprop.at.22, align 4
+  %filter.at.18 = getelementptr float, ptr %filter.at.17, i64 256
+  %filter.value.16 = load <8 x float>, ptr %filter.at.18, align 4
+  %acc.value.101 = load <8 x float>, ptr %acc.1, align 64
+  %fma.93 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.16, <8 x float> %filter.value.16, <8 x float> %acc.value.101)
+  store <8 x float> %fma.93, ptr %acc.1, align 64
+  %acc.value.102 = load <8 x float>, ptr %acc.at.7, align 32
+  %fma.94 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.15, <8 x float> %filter.value.16, <8 x float> %acc.value.102)
+  store <8 x float> %fma.94, ptr %acc.at.7, align 32
+  %out_backprop.at.23 = getelementptr float, ptr %out_backprop.at.20, i64 32000
+  %out_backprop.value.17 = load <8 x float>, ptr %out_backprop.at.23, align 4
+  %filter.at.19 = getelementptr float, ptr %filter.at.17, i64 512
+  %filter.value.17 = load <8 x float>, ptr %filter.at.19, align 4
+  %acc.value.103 = load <8 x float>, ptr %acc.1, align 64
+  %fma.95 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.17, <8 x float> %filter.value.17, <8 x float> %acc.value.103)
+  store <8 x float> %fma.95, ptr %acc.1, align 64
+  %acc.value.104 = load <8 x float>, ptr %acc.at.7, align 32
+  %fma.96 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.16, <8 x float> %filter.value.17, <8 x float> %acc.value.104)
+  store <8 x float> %fma.96, ptr %acc.at.7, align 32
+  %acc.value.105 = load <8 x float>, ptr %acc.at.8, align 64
+  %fma.97 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.15, <8 x float> %filter.value.17, <8 x float> %acc.value.105)
+  store <8 x float> %fma.97, ptr %acc.at.8, align 64
+  %out_backprop.at.24 = getelementptr float, ptr %out_backprop.at.20, i64 31744
+  %out_backprop.value.18 = load <8 x float>, ptr %out_backprop.at.24, align 4
+  %filter.at.20 = getelementptr float, ptr %filter.at.17, i64 768
+  %filter.value.18 = load <8 x float>, ptr %filter.at.20, align 4
+  %acc.value.106 = load <8 x float>, ptr %acc.1, align 64
+  %fma.98 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.18, <8 x float> %filter.value.18, <8 x float> %acc.value.106)
+  store <8 x float> %fma.98, ptr %acc.1, align 64
+  %acc.value.107 = load <8 x float>, ptr %acc.at.7, align 32
+  %fma.99 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.17, <8 x float> %filter.value.18, <8 x float> %acc.value.107)
+  store <8 x float> %fma.99, ptr %acc.at.7, align 32
+  %acc.value.108 = load <8 x float>, ptr %acc.at.8, align 64
+  %fma.100 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.16, <8 x float> %filter.value.18, <8 x float> %acc.value.108)
+  store <8 x float> %fma.100, ptr %acc.at.8, align 64
+  %acc.value.109 = load <8 x float>, ptr %acc.at.9, align 32
+  %fma.101 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.15, <8 x float> %filter.value.18, <8 x float> %acc.value.109)
+  store <8 x float> %fma.101, ptr %acc.at.9, align 32
+  %out_backprop.at.25 = getelementptr float, ptr %out_backprop.at.20, i64 31488
+  %out_backprop.value.19 = load <8 x float>, ptr %out_backprop.at.25, align 4
+  %filter.at.21 = getelementptr float, ptr %filter.at.17, i64 1024
+  %filter.value.19 = load <8 x float>, ptr %filter.at.21, align 4
+  %acc.value.110 = load <8 x float>, ptr %acc.1, align 64
+  %fma.102 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.19, <8 x float> %filter.value.19, <8 x float> %acc.value.110)
+  store <8 x float> %fma.102, ptr %acc.1, align 64
+  %acc.value.111 = load <8 x float>, ptr %acc.at.7, align 32
+  %fma.103 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.18, <8 x float> %filter.value.19, <8 x float> %acc.value.111)
+  store <8 x float> %fma.103, ptr %acc.at.7, align 32
+  %acc.value.112 = load <8 x float>, ptr %acc.at.8, align 64
+  %fma.104 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.17, <8 x float> %filter.value.19, <8 x float> %acc.value.112)
+  store <8 x float> %fma.104, ptr %acc.at.8, align 64
+  %acc.value.113 = load <8 x float>, ptr %acc.at.9, align 32
+  %fma.105 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.16, <8 x float> %filter.value.19, <8 x float> %acc.value.113)
+  store <8 x float> %fma.105, ptr %acc.at.9, align 32
+  %acc.value.114 = load <8 x float>, ptr %acc.at.10, align 64
+  %fma.106 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.15, <8 x float> %filter.value.19, <8 x float> %acc.value.114)
+  store <8 x float> %fma.106, ptr %acc.at.10, align 64
+  %out_backprop.at.26 = getelementptr float, ptr %out_backprop.at.20, i64 31232
+  %out_backprop.value.20 = load <8 x float>, ptr %out_backprop.at.26, align 4
+  %filter.at.22 = getelementptr float, ptr %filter.at.17, i64 1280
+  %filter.value.20 = load <8 x float>, ptr %filter.at.22, align 4
+  %acc.value.115 = load <8 x float>, ptr %acc.1, align 64
+  %fma.107 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.20, <8 x float> %filter.value.20, <8 x float> %acc.value.115)
+  store <8 x float> %fma.107, ptr %acc.1, align 64
+  %acc.value.116 = load <8 x float>, ptr %acc.at.7, align 32
+  %fma.108 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.19, <8 x float> %filter.value.20, <8 x float> %acc.value.116)
+  store <8 x float> %fma.108, ptr %acc.at.7, align 32
+  %acc.value.117 = load <8 x float>, ptr %acc.at.8, align 64
+  %fma.109 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.18, <8 x float> %filter.value.20, <8 x float> %acc.value.117)
+  store <8 x float> %fma.109, ptr %acc.at.8, align 64
+  %acc.value.118 = load <8 x float>, ptr %acc.at.9, align 32
+  %fma.110 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.17, <8 x float> %filter.value.20, <8 x float> %acc.value.118)
+  store <8 x float> %fma.110, ptr %acc.at.9, align 32
+  %acc.value.119 = load <8 x float>, ptr %acc.at.10, align 64
+  %fma.111 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.16, <8 x float> %filter.value.20, <8 x float> %acc.value.119)
+  store <8 x float> %fma.111, ptr %acc.at.10, align 64
+  %acc.value.120 = load <8 x float>, ptr %acc.at.11, align 32
+  %fma.112 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.15, <8 x float> %filter.value.20, <8 x float> %acc.value.120)
+  store <8 x float> %fma.112, ptr %acc.at.11, align 32
+  %out_backprop.at.27 = getelementptr float, ptr %out_backprop.at.20, i64 30976
+  %out_backprop.value.21 = load <8 x float>, ptr %out_backprop.at.27, align 4
+  %filter.at.23 = getelementptr float, ptr %filter.at.17, i64 1536
+  %filter.value.21 = load <8 x float>, ptr %filter.at.23, align 4
+  %acc.value.121 = load <8 x float>, ptr %acc.1, align 64
+  %fma.113 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.21, <8 x float> %filter.value.21, <8 x float> %acc.value.121)
+  store <8 x float> %fma.113, ptr %acc.1, align 64
+  %acc.value.122 = load <8 x float>, ptr %acc.at.7, align 32
+  %fma.114 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.20, <8 x float> %filter.value.21, <8 x float> %acc.value.122)
+  store <8 x float> %fma.114, ptr %acc.at.7, align 32
+  %acc.value.123 = load <8 x float>, ptr %acc.at.8, align 64
+  %fma.115 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.19, <8 x float> %filter.value.21, <8 x float> %acc.value.123)
+  store <8 x float> %fma.115, ptr %acc.at.8, align 64
+  %acc.value.124 = load <8 x float>, ptr %acc.at.9, align 32
+  %fma.116 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.18, <8 x float> %filter.value.21, <8 x float> %acc.value.124)
+  store <8 x float> %fma.116, ptr %acc.at.9, align 32
+  %acc.value.125 = load <8 x float>, ptr %acc.at.10, align 64
+  %fma.117 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.17, <8 x float> %filter.value.21, <8 x float> %acc.value.125)
+  store <8 x float> %fma.117, ptr %acc.at.10, align 64
+  %acc.value.126 = load <8 x float>, ptr %acc.at.11, align 32
+  %fma.118 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.16, <8 x float> %filter.value.21, <8 x float> %acc.value.126)
+  store <8 x float> %fma.118, ptr %acc.at.11, align 32
+  %acc.value.127 = load <8 x float>, ptr %acc.at.12, align 64
+  %fma.119 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.15, <8 x float> %filter.value.21, <8 x float> %acc.value.127)
+  store <8 x float> %fma.119, ptr %acc.at.12, align 64
+  %out_backprop.at.28 = getelementptr float, ptr %out_backprop.at.20, i64 30720
+  %out_backprop.value.22 = load <8 x float>, ptr %out_backprop.at.28, align 4
+  %filter.at.24 = getelementptr float, ptr %filter.at.17, i64 1792
+  %filter.value.22 = load <8 x float>, ptr %filter.at.24, align 4
+  %acc.value.128 = load <8 x float>, ptr %acc.1, align 64
+  %fma.120 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.22, <8 x float> %filter.value.22, <8 x float> %acc.value.128)
+  store <8 x float> %fma.120, ptr %acc.1, align 64
+  %acc.value.129 = load <8 x float>, ptr %acc.at.7, align 32
+  %fma.121 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.21, <8 x float> %filter.value.22, <8 x float> %acc.value.129)
+  store <8 x float> %fma.121, ptr %acc.at.7, align 32
+  %acc.value.130 = load <8 x float>, ptr %acc.at.8, align 64
+  %fma.122 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.20, <8 x float> %filter.value.22, <8 x float> %acc.value.130)
+  store <8 x float> %fma.122, ptr %acc.at.8, align 64
+  %acc.value.131 = load <8 x float>, ptr %acc.at.9, align 32
+  %fma.123 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.19, <8 x float> %filter.value.22, <8 x float> %acc.value.131)
+  store <8 x float> %fma.123, ptr %acc.at.9, align 32
+  %acc.value.132 = load <8 x float>, ptr %acc.at.10, align 64
+  %fma.124 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.18, <8 x float> %filter.value.22, <8 x float> %acc.value.132)
+  store <8 x float> %fma.124, ptr %acc.at.10, align 64
+  %acc.value.133 = load <8 x float>, ptr %acc.at.11, align 32
+  %fma.125 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.17, <8 x float> %filter.value.22, <8 x float> %acc.value.133)
+  store <8 x float> %fma.125, ptr %acc.at.11, align 32
+  %acc.value.134 = load <8 x float>, ptr %acc.at.12, align 64
+  %fma.126 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.16, <8 x float> %filter.value.22, <8 x float> %acc.value.134)
+  store <8 x float> %fma.126, ptr %acc.at.12, align 64
+  %acc.value.135 = load <8 x float>, ptr %acc.at.13, align 32
+  %fma.127 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.15, <8 x float> %filter.value.22, <8 x float> %acc.value.135)
+  store <8 x float> %fma.127, ptr %acc.at.13, align 32
+  %out_backprop.at.29 = getelementptr float, ptr %out_backprop.at.20, i64 30464
+  %out_backprop.value.23 = load <8 x float>, ptr %out_backprop.at.29, align 4
+  %filter.at.25 = getelementptr float, ptr %filter.at.17, i64 2048
+  %filter.value.23 = load <8 x float>, ptr %filter.at.25, align 4
+  %acc.value.136 = load <8 x float>, ptr %acc.1, align 64
+  %fma.128 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.23, <8 x float> %filter.value.23, <8 x float> %acc.value.136)
+  store <8 x float> %fma.128, ptr %acc.1, align 64
+  %acc.value.137 = load <8 x float>, ptr %acc.at.7, align 32
+  %fma.129 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.22, <8 x float> %filter.value.23, <8 x float> %acc.value.137)
+  store <8 x float> %fma.129, ptr %acc.at.7, align 32
+  %acc.value.138 = load <8 x float>, ptr %acc.at.8, align 64
+  %fma.130 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.21, <8 x float> %filter.value.23, <8 x float> %acc.value.138)
+  store <8 x float> %fma.130, ptr %acc.at.8, align 64
+  %acc.value.139 = load <8 x float>, ptr %acc.at.9, align 32
+  %fma.131 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.20, <8 x float> %filter.value.23, <8 x float> %acc.value.139)
+  store <8 x float> %fma.131, ptr %acc.at.9, align 32
+  %acc.value.140 = load <8 x float>, ptr %acc.at.10, align 64
+  %fma.132 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.19, <8 x float> %filter.value.23, <8 x float> %acc.value.140)
+  store <8 x float> %fma.132, ptr %acc.at.10, align 64
+  %acc.value.141 = load <8 x float>, ptr %acc.at.11, align 32
+  %fma.133 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.18, <8 x float> %filter.value.23, <8 x float> %acc.value.141)
+  store <8 x float> %fma.133, ptr %acc.at.11, align 32
+  %acc.value.142 = load <8 x float>, ptr %acc.at.12, align 64
+  %fma.134 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.17, <8 x float> %filter.value.23, <8 x float> %acc.value.142)
+  store <8 x float> %fma.134, ptr %acc.at.12, align 64
+  %acc.value.143 = load <8 x float>, ptr %acc.at.13, align 32
+  %fma.135 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.16, <8 x float> %filter.value.23, <8 x float> %acc.value.143)
+  store <8 x float> %fma.135, ptr %acc.at.13, align 32
+  %out_backprop.at.30 = getelementptr float, ptr %out_backprop.at.20, i64 30208
+  %out_backprop.value.24 = load <8 x float>, ptr %out_backprop.at.30, align 4
+  %filter.at.26 = getelementptr float, ptr %filter.at.17, i64 2304
+  %filter.value.24 = load <8 x float>, ptr %filter.at.26, align 4
+  %acc.value.144 = load <8 x float>, ptr %acc.1, align 64
+  %fma.136 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.24, <8 x float> %filter.value.24, <8 x float> %acc.value.144)
+  store <8 x float> %fma.136, ptr %acc.1, align 64
+  %acc.value.145 = load <8 x float>, ptr %acc.at.7, align 32
+  %fma.137 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.23, <8 x float> %filter.value.24, <8 x float> %acc.value.145)
+  store <8 x float> %fma.137, ptr %acc.at.7, align 32
+  %acc.value.146 = load <8 x float>, ptr %acc.at.8, align 64
+  %fma.138 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.22, <8 x float> %filter.value.24, <8 x float> %acc.value.146)
+  store <8 x float> %fma.138, ptr %acc.at.8, align 64
+  %acc.value.147 = load <8 x float>, ptr %acc.at.9, align 32
+  %fma.139 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.21, <8 x float> %filter.value.24, <8 x float> %acc.value.147)
+  store <8 x float> %fma.139, ptr %acc.at.9, align 32
+  %acc.value.148 = load <8 x float>, ptr %acc.at.10, align 64
+  %fma.140 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.20, <8 x float> %filter.value.24, <8 x float> %acc.value.148)
+  store <8 x float> %fma.140, ptr %acc.at.10, align 64
+  %acc.value.149 = load <8 x float>, ptr %acc.at.11, align 32
+  %fma.141 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.19, <8 x float> %filter.value.24, <8 x float> %acc.value.149)
+  store <8 x float> %fma.141, ptr %acc.at.11, align 32
+  %acc.value.150 = load <8 x float>, ptr %acc.at.12, align 64
+  %fma.142 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.18, <8 x float> %filter.value.24, <8 x float> %acc.value.150)
+  store <8 x float> %fma.142, ptr %acc.at.12, align 64
+  %acc.value.151 = load <8 x float>, ptr %acc.at.13, align 32
+  %fma.143 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.17, <8 x float> %filter.value.24, <8 x float> %acc.value.151)
+  store <8 x float> %fma.143, ptr %acc.at.13, align 32
+  %out_backprop.at.31 = getelementptr float, ptr %out_backprop.at.20, i64 29952
+  %out_backprop.value.25 = load <8 x float>, ptr %out_backprop.at.31, align 4
+  %filter.at.27 = getelementptr float, ptr %filter.at.17, i64 2560
+  %filter.value.25 = load <8 x float>, ptr %filter.at.27, align 4
+  %acc.value.152 = load <8 x float>, ptr %acc.1, align 64
+  %fma.144 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.25, <8 x float> %filter.value.25, <8 x float> %acc.value.152)
+  store <8 x float> %fma.144, ptr %acc.1, align 64
+  %acc.value.153 = load <8 x float>, ptr %acc.at.7, align 32
+  %fma.145 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.24, <8 x float> %filter.value.25, <8 x float> %acc.value.153)
+  store <8 x float> %fma.145, ptr %acc.at.7, align 32
+  %acc.value.154 = load <8 x float>, ptr %acc.at.8, align 64
+  %fma.146 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.23, <8 x float> %filter.value.25, <8 x float> %acc.value.154)
+  store <8 x float> %fma.146, ptr %acc.at.8, align 64
+  %acc.value.155 = load <8 x float>, ptr %acc.at.9, align 32
+  %fma.147 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.22, <8 x float> %filter.value.25, <8 x float> %acc.value.155)
+  store <8 x float> %fma.147, ptr %acc.at.9, align 32
+  %acc.value.156 = load <8 x float>, ptr %acc.at.10, align 64
+  %fma.148 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.21, <8 x float> %filter.value.25, <8 x float> %acc.value.156)
+  store <8 x float> %fma.148, ptr %acc.at.10, align 64
+  %acc.value.157 = load <8 x float>, ptr %acc.at.11, align 32
+  %fma.149 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.20, <8 x float> %filter.value.25, <8 x float> %acc.value.157)
+  store <8 x float> %fma.149, ptr %acc.at.11, align 32
+  %acc.value.158 = load <8 x float>, ptr %acc.at.12, align 64
+  %fma.150 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.19, <8 x float> %filter.value.25, <8 x float> %acc.value.158)
+  store <8 x float> %fma.150, ptr %acc.at.12, align 64
+  %acc.value.159 = load <8 x float>, ptr %acc.at.13, align 32
+  %fma.151 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.18, <8 x float> %filter.value.25, <8 x float> %acc.value.159)
+  store <8 x float> %fma.151, ptr %acc.at.13, align 32
+  %out_backprop.at.32 = getelementptr float, ptr %out_backprop.at.20, i64 29696
+  %out_backprop.value.26 = load <8 x float>, ptr %out_backprop.at.32, align 4
+  %filter.at.28 = getelementptr float, ptr %filter.at.17, i64 2816
+  %filter.value.26 = load <8 x float>, ptr %filter.at.28, align 4
+  %acc.value.160 = load <8 x float>, ptr %acc.1, align 64
+  %fma.152 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.26, <8 x float> %filter.value.26, <8 x float> %acc.value.160)
+  store <8 x float> %fma.152, ptr %acc.1, align 64
+  %acc.value.161 = load <8 x float>, ptr %acc.at.7, align 32
+  %fma.153 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.25, <8 x float> %filter.value.26, <8 x float> %acc.value.161)
+  store <8 x float> %fma.153, ptr %acc.at.7, align 32
+  %acc.value.162 = load <8 x float>, ptr %acc.at.8, align 64
+  %fma.154 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.24, <8 x float> %filter.value.26, <8 x float> %acc.value.162)
+  store <8 x float> %fma.154, ptr %acc.at.8, align 64
+  %acc.value.163 = load <8 x float>, ptr %acc.at.9, align 32
+  %fma.155 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.23, <8 x float> %filter.value.26, <8 x float> %acc.value.163)
+  store <8 x float> %fma.155, ptr %acc.at.9, align 32
+  %acc.value.164 = load <8 x float>, ptr %acc.at.10, align 64
+  %fma.156 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.22, <8 x float> %filter.value.26, <8 x float> %acc.value.164)
+  store <8 x float> %fma.156, ptr %acc.at.10, align 64
+  %acc.value.165 = load <8 x float>, ptr %acc.at.11, align 32
+  %fma.157 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.21, <8 x float> %filter.value.26, <8 x float> %acc.value.165)
+  store <8 x float> %fma.157, ptr %acc.at.11, align 32
+  %acc.value.166 = load <8 x float>, ptr %acc.at.12, align 64
+  %fma.158 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.20, <8 x float> %filter.value.26, <8 x float> %acc.value.166)
+  store <8 x float> %fma.158, ptr %acc.at.12, align 64
+  %acc.value.167 = load <8 x float>, ptr %acc.at.13, align 32
+  %fma.159 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.19, <8 x float> %filter.value.26, <8 x float> %acc.value.167)
+  store <8 x float> %fma.159, ptr %acc.at.13, align 32
+  %out_backprop.at.33 = getelementptr float, ptr %out_backprop.at.20, i64 29440
+  %out_backprop.value.27 = load <8 x float>, ptr %out_backprop.at.33, align 4
+  %filter.at.29 = getelementptr float, ptr %filter.at.17, i64 3072
+  %filter.value.27 = load <8 x float>, ptr %filter.at.29, align 4
+  %acc.value.168 = load <8 x float>, ptr %acc.1, align 64
+  %fma.160 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.27, <8 x float> %filter.value.27, <8 x float> %acc.value.168)
+  store <8 x float> %fma.160, ptr %acc.1, align 64
+  %acc.value.169 = load <8 x float>, ptr %acc.at.7, align 32
+  %fma.161 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.26, <8 x float> %filter.value.27, <8 x float> %acc.value.169)
+  store <8 x float> %fma.161, ptr %acc.at.7, align 32
+  %acc.value.170 = load <8 x float>, ptr %acc.at.8, align 64
+  %fma.162 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.25, <8 x float> %filter.value.27, <8 x float> %acc.value.170)
+  store <8 x float> %fma.162, ptr %acc.at.8, align 64
+  %acc.value.171 = load <8 x float>, ptr %acc.at.9, align 32
+  %fma.163 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.24, <8 x float> %filter.value.27, <8 x float> %acc.value.171)
+  store <8 x float> %fma.163, ptr %acc.at.9, align 32
+  %acc.value.172 = load <8 x float>, ptr %acc.at.10, align 64
+  %fma.164 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.23, <8 x float> %filter.value.27, <8 x float> %acc.value.172)
+  store <8 x float> %fma.164, ptr %acc.at.10, align 64
+  %acc.value.173 = load <8 x float>, ptr %acc.at.11, align 32
+  %fma.165 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.22, <8 x float> %filter.value.27, <8 x float> %acc.value.173)
+  store <8 x float> %fma.165, ptr %acc.at.11, align 32
+  %acc.value.174 = load <8 x float>, ptr %acc.at.12, align 64
+  %fma.166 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.21, <8 x float> %filter.value.27, <8 x float> %acc.value.174)
+  store <8 x float> %fma.166, ptr %acc.at.12, align 64
+  %acc.value.175 = load <8 x float>, ptr %acc.at.13, align 32
+  %fma.167 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.20, <8 x float> %filter.value.27, <8 x float> %acc.value.175)
+  store <8 x float> %fma.167, ptr %acc.at.13, align 32
+  %out_backprop.at.34 = getelementptr float, ptr %out_backprop.at.20, i64 29184
+  %out_backprop.value.28 = load <8 x float>, ptr %out_backprop.at.34, align 4
+  %filter.at.30 = getelementptr float, ptr %filter.at.17, i64 3328
+  %filter.value.28 = load <8 x float>, ptr %filter.at.30, align 4
+  %acc.value.176 = load <8 x float>, ptr %acc.1, align 64
+  %fma.168 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.28, <8 x float> %filter.value.28, <8 x float> %acc.value.176)
+  store <8 x float> %fma.168, ptr %acc.1, align 64
+  %acc.value.177 = load <8 x float>, ptr %acc.at.7, align 32
+  %fma.169 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.27, <8 x float> %filter.value.28, <8 x float> %acc.value.177)
+  store <8 x float> %fma.169, ptr %acc.at.7, align 32
+  %acc.value.178 = load <8 x float>, ptr %acc.at.8, align 64
+  %fma.170 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.26, <8 x float> %filter.value.28, <8 x float> %acc.value.178)
+  store <8 x float> %fma.170, ptr %acc.at.8, align 64
+  %acc.value.179 = load <8 x float>, ptr %acc.at.9, align 32
+  %fma.171 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.25, <8 x float> %filter.value.28, <8 x float> %acc.value.179)
+  store <8 x float> %fma.171, ptr %acc.at.9, align 32
+  %acc.value.180 = load <8 x float>, ptr %acc.at.10, align 64
+  %fma.172 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.24, <8 x float> %filter.value.28, <8 x float> %acc.value.180)
+  store <8 x float> %fma.172, ptr %acc.at.10, align 64
+  %acc.value.181 = load <8 x float>, ptr %acc.at.11, align 32
+  %fma.173 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.23, <8 x float> %filter.value.28, <8 x float> %acc.value.181)
+  store <8 x float> %fma.173, ptr %acc.at.11, align 32
+  %acc.value.182 = load <8 x float>, ptr %acc.at.12, align 64
+  %fma.174 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.22, <8 x float> %filter.value.28, <8 x float> %acc.value.182)
+  store <8 x float> %fma.174, ptr %acc.at.12, align 64
+  %acc.value.183 = load <8 x float>, ptr %acc.at.13, align 32
+  %fma.175 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.21, <8 x float> %filter.value.28, <8 x float> %acc.value.183)
+  store <8 x float> %fma.175, ptr %acc.at.13, align 32
+  %out_backprop.at.35 = getelementptr float, ptr %out_backprop.at.20, i64 28928
+  %out_backprop.value.29 = load <8 x float>, ptr %out_backprop.at.35, align 4
+  %filter.at.31 = getelementptr float, ptr %filter.at.17, i64 3584
+  %filter.value.29 = load <8 x float>, ptr %filter.at.31, align 4
+  %acc.value.184 = load <8 x float>, ptr %acc.1, align 64
+  %fma.176 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.29, <8 x float> %filter.value.29, <8 x float> %acc.value.184)
+  store <8 x float> %fma.176, ptr %acc.1, align 64
+  %acc.value.185 = load <8 x float>, ptr %acc.at.7, align 32
+  %fma.177 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.28, <8 x float> %filter.value.29, <8 x float> %acc.value.185)
+  store <8 x float> %fma.177, ptr %acc.at.7, align 32
+  %acc.value.186 = load <8 x float>, ptr %acc.at.8, align 64
+  %fma.178 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.27, <8 x float> %filter.value.29, <8 x float> %acc.value.186)
+  store <8 x float> %fma.178, ptr %acc.at.8, align 64
+  %acc.value.187 = load <8 x float>, ptr %acc.at.9, align 32
+  %fma.179 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.26, <8 x float> %filter.value.29, <8 x float> %acc.value.187)
+  store <8 x float> %fma.179, ptr %acc.at.9, align 32
+  %acc.value.188 = load <8 x float>, ptr %acc.at.10, align 64
+  %fma.180 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.25, <8 x float> %filter.value.29, <8 x float> %acc.value.188)
+  store <8 x float> %fma.180, ptr %acc.at.10, align 64
+  %acc.value.189 = load <8 x float>, ptr %acc.at.11, align 32
+  %fma.181 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.24, <8 x float> %filter.value.29, <8 x float> %acc.value.189)
+  store <8 x float> %fma.181, ptr %acc.at.11, align 32
+  %acc.value.190 = load <8 x float>, ptr %acc.at.12, align 64
+  %fma.182 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.23, <8 x float> %filter.value.29, <8 x float> %acc.value.190)
+  store <8 x float> %fma.182, ptr %acc.at.12, align 64
+  %acc.value.191 = load <8 x float>, ptr %acc.at.13, align 32
+  %fma.183 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.22, <8 x float> %filter.value.29, <8 x float> %acc.value.191)
+  store <8 x float> %fma.183, ptr %acc.at.13, align 32
+  %out_backprop.at.36 = getelementptr float, ptr %out_backprop.at.20, i64 28672
+  %out_backprop.value.30 = load <8 x float>, ptr %out_backprop.at.36, align 4
+  %filter.at.32 = getelementptr float, ptr %filter.at.17, i64 3840
+  %filter.value.30 = load <8 x float>, ptr %filter.at.32, align 4
+  %acc.value.192 = load <8 x float>, ptr %acc.1, align 64
+  %fma.184 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.30, <8 x float> %filter.value.30, <8 x float> %acc.value.192)
+  store <8 x float> %fma.184, ptr %acc.1, align 64
+  %acc.value.193 = load <8 x float>, ptr %acc.at.7, align 32
+  %fma.185 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.29, <8 x float> %filter.value.30, <8 x float> %acc.value.193)
+  store <8 x float> %fma.185, ptr %acc.at.7, align 32
+  %acc.value.194 = load <8 x float>, ptr %acc.at.8, align 64
+  %fma.186 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.28, <8 x float> %filter.value.30, <8 x float> %acc.value.194)
+  store <8 x float> %fma.186, ptr %acc.at.8, align 64
+  %acc.value.195 = load <8 x float>, ptr %acc.at.9, align 32
+  %fma.187 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.27, <8 x float> %filter.value.30, <8 x float> %acc.value.195)
+  store <8 x float> %fma.187, ptr %acc.at.9, align 32
+  %acc.value.196 = load <8 x float>, ptr %acc.at.10, align 64
+  %fma.188 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.26, <8 x float> %filter.value.30, <8 x float> %acc.value.196)
+  store <8 x float> %fma.188, ptr %acc.at.10, align 64
+  %acc.value.197 = load <8 x float>, ptr %acc.at.11, align 32
+  %fma.189 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.25, <8 x float> %filter.value.30, <8 x float> %acc.value.197)
+  store <8 x float> %fma.189, ptr %acc.at.11, align 32
+  %acc.value.198 = load <8 x float>, ptr %acc.at.12, align 64
+  %fma.190 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.24, <8 x float> %filter.value.30, <8 x float> %acc.value.198)
+  store <8 x float> %fma.190, ptr %acc.at.12, align 64
+  %acc.value.199 = load <8 x float>, ptr %acc.at.13, align 32
+  %fma.191 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.23, <8 x float> %filter.value.30, <8 x float> %acc.value.199)
+  store <8 x float> %fma.191, ptr %acc.at.13, align 32
+  %r.next.1 = add nsw i64 %r.1, 1
+  %r.more.1 = icmp slt i64 %r.next.1, %smin
+  br i1 %r.more.1, label %r.body.1, label %r.done.1
+r.done.1:
+  %acc.value.200 = load <8 x float>, ptr %acc.1, align 64
+  %output_q.at.9 = getelementptr float, ptr %output_q.at, i64 %c_q_o.scaled.1
+  %output_q.at.10 = getelementptr float, ptr %output_q.at.9, i64 2048
+  store <8 x float> %acc.value.200, ptr %output_q.at.10, align 32
+  %acc.value.201 = load <8 x float>, ptr %acc.at.7, align 32
+  %output_q.at.11 = getelementptr float, ptr %output_q.at.9, i64 2304
+  store <8 x float> %acc.value.201, ptr %output_q.at.11, align 32
+  %acc.value.202 = load <8 x float>, ptr %acc.at.8, align 64
+  %output_q.at.12 = getelementptr float, ptr %output_q.at.9, i64 2560
+  store <8 x float> %acc.value.202, ptr %output_q.at.12, align 32
+  %acc.value.203 = load <8 x float>, ptr %acc.at.9, align 32
+  %output_q.at.13 = getelementptr float, ptr %output_q.at.9, i64 2816
+  store <8 x float> %acc.value.203, ptr %output_q.at.13, align 32
+  %acc.value.204 = load <8 x float>, ptr %acc.at.10, align 64
+  %output_q.at.14 = getelementptr float, ptr %output_q.at.9, i64 3072
+  store <8 x float> %acc.value.204, ptr %output_q.at.14, align 32
+  %acc.value.205 = load <8 x float>, ptr %acc.at.11, align 32
+  %output_q.at.15 = getelementptr float, ptr %output_q.at.9, i64 3328
+  store <8 x float> %acc.value.205, ptr %output_q.at.15, align 32
+  %acc.value.206 = load <8 x float>, ptr %acc.at.12, align 64
+  %output_q.at.16 = getelementptr float, ptr %output_q.at.9, i64 3584
+  store <8 x float> %acc.value.206, ptr %output_q.at.16, align 32
+  %acc.value.207 = load <8 x float>, ptr %acc.at.13, align 32
+  %output_q.at.17 = getelementptr float, ptr %output_q.at.9, i64 3840
+  store <8 x float> %acc.value.207, ptr %output_q.at.17, align 32
+  %c_q_o.next.1 = add nsw i64 %c_q_o.1, 1
+  %c_q_o.more.1 = icmp slt i64 %c_q_o.next.1, 32
+  br i1 %c_q_o.more.1, label %c_q_o.body.1, label %c_q_o.done.1
+c_q_o.done.1:
+  %h_o.next = add nsw i64 %h_o, 1
+  %h_o.more = icmp slt i64 %h_o.next, 16
+  br i1 %h_o.more, label %h_o.body, label %h_o.done
+h_o.done:
+  %output_q_n.scaled.1 = mul i64 %output_q_n, 4096
+  %output.at = getelementptr float, ptr %output, i64 %output_q_n.scaled.1
+  br label %output_q_h.body
+output_q_h.body:
+  %output_q_h = phi i64 [ 0, %h_o.done ], [ %output_q_h.next, %output_q_w.done ]
+  %output_q_h.scaled = mul i64 %output_q_h, 4352
+  %output_q.at.18 = getelementptr float, ptr %output_q, i64 %output_q_h.scaled
+  %output_q_h.scaled.1 = mul i64 %output_q_h, 256
+  %output.at.1 = getelementptr float, ptr %output.at, i64 %output_q_h.scaled.1
+  br label %output_q_w.body
+output_q_w.body:
+  %output_q_w = phi i64 [ 0, %output_q_h.body ], [ %output_q_w.next, %output_q_c.done ]
+  %output_q_w.scaled = mul i64 %output_q_w, 256
+  %output_q.at.19 = getelementptr float, ptr %output_q.at.18, i64 %output_q_w.scaled
+  %output_q_w.scaled.1 = mul i64 %output_q_w, 16
+  %output.at.2 = getelementptr float, ptr %output.at.1, i64 %output_q_w.scaled.1
+  br label %output_q_c.body
+output_q_c.body:
+  %output_q_c = phi i64 [ 0, %output_q_w.body ], [ %output_q_c.next, %output_q_c.body ]
+  %output_q_c.scaled = phi i64 [ 0, %output_q_w.body ], [ %output_q_c.scaled.next, %output_q_c.body ]
+  %output_q.at.20 = getelementptr float, ptr %output_q.at.19, i64 %output_q_c.scaled
+  %output_q.value = load float, ptr %output_q.at.20, align 64
+  %output_q.at.21 = getelementptr float, ptr %output_q.at.20, i64 1
+  %output_q.value.1 = load float, ptr %output_q.at.21, align 4
+  %add = fadd float %output_q.value, %output_q.value.1
+  %output_q.at.22 = getelementptr float, ptr %output_q.at.20, i64 2
+  %output_q.value.2 = load float, ptr %output_q.at.22, align 8
+  %output_q.at.23 = getelementptr float, ptr %output_q.at.20, i64 3
+  %output_q.value.3 = load float, ptr %output_q.at.23, align 4
+  %add.1 = fadd float %output_q.value.2, %output_q.value.3
+  %add.2 = fadd float %add, %add.1
+  %output_q.at.24 = getelementptr float, ptr %output_q.at.20, i64 4
+  %output_q.value.4 = load float, ptr %output_q.at.24, align 16
+  %output_q.at.25 = getelementptr float, ptr %output_q.at.20, i64 5
+  %output_q.value.5 = load float, ptr %output_q.at.25, align 4
+  %add.3 = fadd float %output_q.value.4, %output_q.value.5
+  %output_q.at.26 = getelementptr float, ptr %output_q.at.20, i64 6
+  %output_q.value.6 = load float, ptr %output_q.at.26, align 8
+  %output_q.at.27 = getelementptr float, ptr %output_q.at.20, i64 7
+  %output_q.value.7 = load float, ptr %output_q.at.27, align 4
+  %add.4 = fadd float %output_q.value.6, %output_q.value.7
+  %add.5 = fadd float %add.3, %add.4
+  %add.6 = fadd float %add.2, %add.5
+  %output_q.at.28 = getelementptr float, ptr %output_q.at.20, i64 8
+  %output_q.value.8 = load float, ptr %output_q.at.28, align 32
+  %output_q.at.29 = getelementptr float, ptr %output_q.at.20, i64 9
+  %output_q.value.9 = load float, ptr %output_q.at.29, align 4
+  %add.7 = fadd float %output_q.value.8, %output_q.value.9
+  %output_q.at.30 = getelementptr float, ptr %output_q.at.20, i64 10
+  %output_q.value.10 = load float, ptr %output_q.at.30, align 8
+  %output_q.at.31 = getelementptr float, ptr %output_q.at.20, i64 11
+  %output_q.value.11 = load float, ptr %output_q.at.31, align 4
+  %add.8 = fadd float %output_q.value.10, %output_q.value.11
+  %add.9 = fadd float %add.7, %add.8
+  %output_q.at.32 = getelementptr float, ptr %output_q.at.20, i64 12
+  %output_q.value.12 = load float, ptr %output_q.at.32, align 16
+  %output_q.at.33 = getelementptr float, ptr %output_q.at.20, i64 13
+  %output_q.value.13 = load float, ptr %output_q.at.33, align 4
+  %add.10 = fadd float %output_q.value.12, %output_q.value.13
+  %output_q.at.34 = getelementptr float, ptr %output_q.at.20, i64 14
+  %output_q.value.14 = load float, ptr %output_q.at.34, align 8
+  %output_q.at.35 = getelementptr float, ptr %output_q.at.20, i64 15
+  %output_q.value.15 = load float, ptr %output_q.at.35, align 4
+  %add.11 = fadd float %output_q.value.14, %output_q.value.15
+  %add.12 = fadd float %add.10, %add.11
+  %add.13 = fadd float %add.9, %add.12
+  %add.14 = fadd float %add.6, %add.13
+  %output.at.3 = getelementptr float, ptr %output.at.2, i64 %output_q_c
+  store float %add.14, ptr %output.at.3, align 4
+  %output_q_c.next = add nsw i64 %output_q_c, 1
+  %output_q_c.more = icmp slt i64 %output_q_c.next, 16
+  %output_q_c.scaled.next = add i64 %output_q_c.scaled, 16
+  br i1 %output_q_c.more, label %output_q_c.body, label %output_q_c.done
+output_q_c.done:
+  %output_q_w.next = add nsw i64 %output_q_w, 1
+  %output_q_w.more = icmp slt i64 %output_q_w.next, 16
+  br i1 %output_q_w.more, label %output_q_w.body, label %output_q_w.done
+output_q_w.done:
+  %output_q_h.next = add nsw i64 %output_q_h, 1
+  %output_q_h.more = icmp slt i64 %output_q_h.next, 16
+  br i1 %output_q_h.more, label %output_q_h.body, label %output_q_h.done
+output_q_h.done:
+  call void @free(ptr %output_q.block)
+  %output_q_n.next = add nsw i64 %output_q_n, 1
+  %output_q_n.more = icmp slt i64 %output_q_n.next, %end
+  br i1 %output_q_n.more, label %output_q_n.body, label %output_q_n.done
+output_q_n.done:
   ret i32 0
 }
 
-define internal void @depthwise_conv2d_native_backprop_input_float32_NHWC.n_h.chunk(ptr %context, i64 %begin, i64 %end) #0 {
+define internal void @depthwise_conv2d_native_backprop_input_float32_NHWC.output_q_n.chunk(ptr %context, i64 %begin, i64 %end) #0 {
 entry:
   %filter.word = getelementptr i64, ptr %context, i64 1
   %filter = load ptr, ptr %filter.word, align 8
@@ -138,7 +968,13 @@ entry:
   %out_backprop = load ptr, ptr %out_backprop.word, align 8
   %output.word = getelementptr i64, ptr %context, i64 3
   %output = load ptr, ptr %output.word, align 8
-  %status = call i32 @depthwise_conv2d_native_backprop_input_float32_NHWC.n_h(ptr %filter, ptr %out_backprop, ptr %output, i64 %begin, i64 %end)
+  %status = call i32 @depthwise_conv2d_native_backprop_input_float32_NHWC.output_q_n(ptr %filter, ptr %out_backprop, ptr %output, i64 %begin, i64 %end)
+  %failed = icmp ne i32 %status, 0
+  br i1 %failed, label %report, label %done
+report:
+  store atomic i64 1, ptr %context monotonic, align 8
+  br label %done
+done:
   ret void
 }
 
@@ -146,7 +982,7 @@ define internal i32 @depthwise_conv2d_native_backprop_input_float32_NHWC.work(pt
 entry:
   %context = alloca [4 x i64], align 8
   %second = add i64 0, 1
-  %several = icmp slt i64 %second, 256
+  %several = icmp slt i64 %second, 16
   %present = icmp ne ptr %parallel_for, null
   %many = icmp sgt i64 %threads, 1
   %able = and i1 %present, %many
@@ -161,15 +997,20 @@ shared:
   store ptr %out_backprop, ptr %word.2, align 8
   %word.3 = getelementptr i64, ptr %context, i64 3
   store ptr %output, ptr %word.3, align 8
-  call void %parallel_for(ptr @depthwise_conv2d_native_backprop_input_float32_NHWC.n_h.chunk, ptr %context, i64 0, i64 256, i64 %threads)
+  call void %parallel_for(ptr @depthwise_conv2d_native_backprop_input_float32_NHWC.output_q_n.chunk, ptr %context, i64 0, i64 16, i64 %threads)
   %reported = load atomic i64, ptr %context monotonic, align 8
   %status = trunc i64 %reported to i32
   br label %joined
 alone:
-  %status.1 = call i32 @depthwise_conv2d_native_backprop_input_float32_NHWC.n_h(ptr %filter, ptr %out_backprop, ptr %output, i64 0, i64 256)
+  %status.1 = call i32 @depthwise_conv2d_native_backprop_input_float32_NHWC.output_q_n(ptr %filter, ptr %out_backprop, ptr %output, i64 0, i64 16)
   br label %joined
 joined:
   %status.2 = phi i32 [ %status, %shared ], [ %status.1, %alone ]
+  %is = icmp ne i32 %status.2, 0
+  br i1 %is, label %failed, label %passed
+failed:
+  ret i32 1
+passed:
   ret i32 0
 }
 

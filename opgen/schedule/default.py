@@ -23,6 +23,7 @@ from opgen.schedule.auto.copies.pitches import pitched
 from opgen.schedule.auto.cpu import CpuNest
 from opgen.schedule.auto.cuda import CudaNest
 from opgen.schedule.auto.decisions import Decisions
+from opgen.schedule.auto.neighbours import neighbours_last
 from opgen.schedule.auto.nests import Nest, count_of_terms, in_steps, is_around_steps, loops_at, nests
 from opgen.schedule.auto.recurrences import rows_at_once
 from opgen.schedule.auto.separated import separated
@@ -96,6 +97,7 @@ def _for_cpu(trial: Trial, machine: Machine) -> None:
             trial.unless_broken(f"{_named(nest)}, in parallel", lambda: trial.take(Parallel(nest.names[0])))
 
     trial.unless_broken("sums of products", lambda: separated(trial))
+    trial.unless_broken("terms side by side", lambda: neighbours_last(trial))
     if not trial.unless_broken("nests that feed each other", lambda: _together(trial, machine, alone)):
         for nest in nests(trial.kernel):
             alone(nest)

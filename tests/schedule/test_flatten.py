@@ -50,6 +50,27 @@ def test_dimensions_of_one_element_may_stand_between(text: str) -> None:
     assert_same(kernel, after, {}, 1)
 
 
+def test_buffers_of_the_kernels_own_and_subscripts_by_both() -> None:
+    kernel = parse_kernel(
+        """
+        kernel neighbours(x: float32[3, 8], w: float32[4, 2]) -> (y: float32[3, 4]):
+          alloc z: float32[3, 4, 2] heap
+          for i in 0..3:
+            for c in 0..4:
+              for q in 0..2:
+                z[i, c, q] = x[i, c * 2 + q] * w[c, q]
+          for i in 0..3:
+            for k in 0..4:
+              y[i, k] = z[i, k, 0] + z[i, k, 1]
+        """.replace("\n        ", "\n")
+    )
+    after = apply(kernel, parse_schedule("flatten c, q -> j"))
+    text = print_kernel(after)
+    assert "z[i, 0, j] = x[i, j] * w[0, j]" in text
+    assert "y[i, k] = z[i, 0, k * 2] + z[i, 0, k * 2 + 1]" in text
+    assert_same(kernel, after, {}, 1)
+
+
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [

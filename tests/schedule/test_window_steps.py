@@ -54,8 +54,11 @@ SMALL = {"height": 5, "width": 7, "channels": 20, "rows": 3, "columns": 3}
 CASES = {
     "two a channel": ("Forward", {**SMALL, "several": 2}, "split c"),
     "three a channel": ("Forward", {**SMALL, "several": 3}, "split c"),
-    "two, by the input": ("ByInput", {**SMALL, "several": 2}, "split c"),
-    "five, by the input": ("ByInput", {**SMALL, "several": 5}, "split c"),
+    "two, by the input": ("ByInput", {**SMALL, "several": 2}, "flatten c, q"),
+    "five, by the input": ("ByInput", {**SMALL, "several": 5}, "flatten c, q"),
+    "more than are added up last": ("ByInput", {**SMALL, "several": 17}, "rfactor q"),
+    "two of one tap": ("ByInput", {**SMALL, "several": 2, "rows": 1, "columns": 1}, "split c"),
+    "three, channels first": ("First", {**SMALL, "several": 3}, "flatten c, q"),
     "two, by the taps": ("ByTaps", {**SMALL, "several": 2}, "split c"),
     "three, by the taps": ("ByTaps", {**SMALL, "several": 3}, "split c"),
     "channels first": ("First", {**SMALL, "several": 2, "rows": 5, "columns": 6}, "slice"),

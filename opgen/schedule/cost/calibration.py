@@ -216,8 +216,12 @@ ROW_SUMS = 12
 """sums: the most that stay in registers beside some rows of what is summed [E128]"""
 LANE_STEP = 2
 """elements: the largest step between what neighbouring lanes read [E047]"""
-WINDOW_STEP = 3
+WINDOW_STEP = 4
 """elements: as `LANE_STEP`, of windows that share nothing among lanes [E136]"""
+NEIGHBOURS = 16
+"""terms: the most side by side that are added up last [E215]"""
+TERMS_BESIDE_NEIGHBOURS = 4
+"""terms: the fewest other ones of such a sum [E215]"""
 WINDOW_GATHERED = 8
 """elements: as `WINDOW_STEP`, where results lie side by side, so that nothing else has full vectors [E136]"""
 STREAMS = 10
