@@ -20,6 +20,7 @@ permute sums 2, 0, 1
 pitch sums 1 65
 transpose k_i, c_i
 tensorize x_i, k_i, c_i -> tiles
+prefix t 16 -> running
 regroup y_i, x_o
 separate s -> first
 carry r at=k_o
@@ -315,6 +316,12 @@ def _rfactor(line: Line) -> steps.Step:
     return steps.Rfactor(loop, _integer(line.arguments[1]), partial)
 
 
+def _prefix(line: Line) -> steps.Step:
+    _shape(line, "prefix LOOP LANES -> NAME", 2, results=1)
+    loop = line.arguments[0].text
+    return steps.Prefix(loop, _integer(line.arguments[1]), _names(line, f"{loop}_prefix")[0])
+
+
 def _regroup(line: Line) -> steps.Step:
     _shape(line, "regroup LOOP, INSIDE", 2)
     loop, inside = (w.text for w in line.arguments)
@@ -413,6 +420,7 @@ _READERS: dict[str, Callable[[Line], steps.Step]] = {
     "pair": _pair,
     "tensorize": _tensorize,
     "rfactor": _rfactor,
+    "prefix": _prefix,
     "regroup": _regroup,
     "separate": _separate,
     "carry": _carry,

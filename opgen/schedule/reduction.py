@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -130,3 +131,13 @@ def operation(s: Store) -> BinaryOp | None:
         case Call("fma", (_, _, last)) if last == target:
             return "add"
     return None
+
+
+def identity(op: BinaryOp, like: Expr) -> Expr:
+    """What changes nothing: 0, 1, or the greatest or least value of the type."""
+    dtype = like.type.dtype
+    if op in ("add", "mul"):
+        return b.const(0 if op == "add" else 1, dtype)
+    if dtype.is_float:
+        return b.const(math.inf if op == "min" else -math.inf, dtype)
+    return b.const(dtype.greatest if op == "min" else dtype.least, dtype)

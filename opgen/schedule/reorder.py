@@ -64,7 +64,12 @@ def _sink_below(kernel: Kernel, name: str, below: frozenset[str]) -> Kernel:
             return s
         if s.kind == "parallel" or "." in s.kind:
             raise ScheduleError(f"reorder {s.var}: the loop is already {s.kind}", "reorder it before")
-        exchanged = _exchanged(s, below, context) if _accumulates(s) else None
+        exchanged = _exchanged(s, below, context) if _accumulates(s) or s.kind == "ordered" else None
+        if exchanged is None and s.kind == "ordered":
+            raise ScheduleError(
+                f"reorder {s.var}: not all that its steps hold is independent of each other",
+                "steps go inside loops whose iterations leave each other's elements alone",
+            )
         if exchanged is None:
             require_independent(s, context, "reorder")
         return exchanged or _Sink(s, below).run()

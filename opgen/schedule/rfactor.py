@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -26,7 +25,7 @@ from opgen.loop.walk import free_vars, holds_loop, loads, loops_in, map_stmt, st
 from opgen.passes.fold import fold_all
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import extent, require_fresh, require_loops, with_body
-from opgen.schedule.reduction import operation
+from opgen.schedule.reduction import identity, operation
 
 MOST = 4096
 """Most partial results: they lie on the stack."""
@@ -118,7 +117,7 @@ class _Plan:
             raise ScheduleError(f"rfactor {self.loop.var}: '{acc}' is used elsewhere in the reduction")
         dtype = self.store.value.type.dtype
         whole = Buffer(self.partial, dtype, (Const(self.factor),), "stack")
-        fill = self._over("i", self.factor, lambda i: Store(self.partial, (i,), _identity(self.op, self.store.value)))
+        fill = self._over("i", self.factor, lambda i: Store(self.partial, (i,), identity(self.op, self.store.value)))
         tree = [self._over(str(h), h, self._merging(h)) for h in self._halves]
         total = Binary(self.op, Load(acc, at, dtype), Load(self.partial, (Const(0),), dtype))
         steps = map_stmt(s, stmt=lambda p: self._steps(p) if isinstance(p, For) and p.var == self.loop.var else p)
@@ -153,13 +152,3 @@ class _Plan:
             body = b.when(b.compare("lt", begin, n), body)
         count = fold_all(b.ceildiv(n, self.factor))
         return For(outer.name, Const(0), count, For(inner.name, Const(0), Const(self.factor), body))
-
-
-def _identity(op: BinaryOp, like: Expr) -> Expr:
-    """What changes nothing: 0, 1, or the greatest or least value of the type."""
-    dtype = like.type.dtype
-    if op in ("add", "mul"):
-        return b.const(0 if op == "add" else 1, dtype)
-    if dtype.is_float:
-        return b.const(math.inf if op == "min" else -math.inf, dtype)
-    return b.const(dtype.greatest if op == "min" else dtype.least, dtype)

@@ -39,6 +39,9 @@ from opgen.schedule.sum_steps import (
     Pair as Pair,
 )
 from opgen.schedule.sum_steps import (
+    Prefix as Prefix,
+)
+from opgen.schedule.sum_steps import (
     Regroup as Regroup,
 )
 from opgen.schedule.sum_steps import (

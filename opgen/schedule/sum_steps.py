@@ -11,6 +11,7 @@ from opgen.schedule.distribute import distribute
 from opgen.schedule.divide import divide
 from opgen.schedule.pair import pair
 from opgen.schedule.placed import Placed
+from opgen.schedule.prefix import prefix
 from opgen.schedule.regroup import regroup
 from opgen.schedule.rfactor import rfactor
 from opgen.schedule.separate import separate
@@ -54,6 +55,19 @@ class Rfactor(Placed):
 
     def run(self, kernel: Kernel) -> Kernel:
         return rfactor(kernel, self.loop, self.factor, self.partial)
+
+
+@dataclass(frozen=True)
+class Prefix(Placed):
+    loop: str
+    lanes: int
+    name: str
+
+    def __str__(self) -> str:
+        return f"prefix {self.loop} {self.lanes} -> {self.name}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return prefix(kernel, self.loop, self.lanes, self.name)
 
 
 @dataclass(frozen=True)
@@ -120,4 +134,4 @@ class Tensorize(Placed):
         return tensorize(kernel, self.rows, self.columns, self.depth, self.name)
 
 
-SumStep: TypeAlias = Carry | Divide | Rfactor | Regroup | Separate | Distribute | Pair | Tensorize
+SumStep: TypeAlias = Carry | Divide | Rfactor | Prefix | Regroup | Separate | Distribute | Pair | Tensorize

@@ -6,11 +6,11 @@ from typing import Literal, TypeAlias
 
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.schedule import Schedule
-from opgen.schedule.steps import Bind, Pair, Step, Tensorize
+from opgen.schedule.steps import Bind, Pair, Prefix, Step, Tensorize
 
 Target: TypeAlias = Literal["cpu", "cuda"]
 
-_ONLY: dict[type[Step], Target] = {Bind: "cuda", Pair: "cpu", Tensorize: "cpu"}
+_ONLY: dict[type[Step], Target] = {Bind: "cuda", Pair: "cpu", Prefix: "cpu", Tensorize: "cpu"}
 _NAMES: dict[Target, str] = {"cpu": "CPUs", "cuda": "GPUs"}
 
 

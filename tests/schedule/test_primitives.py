@@ -22,6 +22,7 @@ from opgen.schedule.steps import (
     Merge,
     Parallel,
     Partition,
+    Prefix,
     Reorder,
     Skew,
     Split,
@@ -350,6 +351,7 @@ def random_step(rng: random.Random, kernel: Kernel) -> Step:
             Parallel(loop),
             Partition(loop, rng.choice([(1,), (-1,), (1, -1), (2, 3)])),
             Tighten(loop),
+            Prefix(loop, rng.choice((2, 4)), fresh),
             Stage(rng.choice([b.name for b in kernel.inputs]), loop, "heap", True, f"{fresh}l"),
         ]
     )

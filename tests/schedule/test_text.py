@@ -24,6 +24,7 @@ from opgen.schedule.steps import (
     Partition,
     Permute,
     Pitch,
+    Prefix,
     Recode,
     Regroup,
     Reorder,
@@ -62,6 +63,7 @@ pair c -> x, w_pairs
 tensorize x_i, k_i, c_i -> tiles
 transpose x_i, k_lane
 separate s -> first
+prefix t 16 -> running
 regroup y_i, x_o
 carry r at=n_y
 prefetch input at=y in=c
@@ -119,6 +121,7 @@ def random_step(rng: random.Random) -> Step:
             Tensorize(name(), name(), name(), name()),
             Transpose(name(), name()),
             Regroup(name(), name()),
+            Prefix(name(), rng.randint(1, 64), name()),
             Partition(name(), cuts),
             Tighten(name()),
         ]
