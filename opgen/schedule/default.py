@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from opgen.diagnostics import InternalError
 from opgen.loop.analysis.bounds import kept_proofs
-from opgen.loop.nodes import For, Kernel
+from opgen.loop.nodes import For, Kernel, Store
 from opgen.loop.walk import holds_loop, loops_in
 from opgen.machine import Machine, typical
 from opgen.passes.unroll import constant_extent
@@ -24,12 +24,10 @@ from opgen.schedule.auto.cpu import CpuNest
 from opgen.schedule.auto.cuda import CudaNest
 from opgen.schedule.auto.decisions import Decisions
 from opgen.schedule.auto.neighbours import neighbours_last
-from opgen.schedule.auto.nests import Nest, count_of_terms, in_steps, is_around_steps, loops_at, nests
-from opgen.schedule.auto.recurrences import rows_at_once
+from opgen.schedule.auto.nests import Nest, count_of_terms, in_steps, is_around_steps, loops_at, nests, recurrences
 from opgen.schedule.auto.separated import separated
 from opgen.schedule.auto.sources import Sources
 from opgen.schedule.auto.trial import Trial
-from opgen.schedule.auto.updates import updated
 from opgen.schedule.cost.calibration import STEP_SHARED
 from opgen.schedule.fallback import Check
 from opgen.schedule.schedule import Schedule
@@ -101,7 +99,6 @@ def _for_cpu(trial: Trial, machine: Machine) -> None:
     if not trial.unless_broken("nests that feed each other", lambda: _together(trial, machine, alone)):
         for nest in nests(trial.kernel):
             alone(nest)
-    trial.unless_broken("rows that are updated", lambda: updated(trial))
 
 
 def _by_itself(nest: Nest, trial: Trial, machine: Machine) -> None:
@@ -143,12 +140,22 @@ def _together(trial: Trial, machine: Machine, alone: Callable[[Nest], None]) -> 
     if linked and is_chain(kernel, machine):
         schedule_chain(trial, machine, alone)
     else:
-        for nest in nests(kernel):
-            alone(nest)
-    for s in _apart(trial.kernel, machine) if stepwise else ():
-        trial.take(Parallel(rows_at_once(trial, s)))
+        _each(trial, machine, alone)
     if not stepwise and (has_intermediates(kernel) or _results_are_copied(trial) or _in_words(trial)):
         pitched(trial, machine)
+
+
+def _each(trial: Trial, machine: Machine, alone: Callable[[Nest], None]) -> None:
+    """All nests by themselves; recurrences of a single statement as a whole, loops around others after these."""
+    found, all_nests = recurrences(trial.kernel), nests(trial.kernel)
+    simple = [n for n in found if isinstance(n.core, Store) and CpuNest(n, trial, machine).run_steps()]
+    done = {name for n in simple for name in n.names}
+    for nest in all_nests:
+        if done.isdisjoint(nest.names):
+            alone(nest)
+    for nest in found:
+        if not isinstance(nest.core, Store):
+            CpuNest(nest, trial, machine).run_steps()
 
 
 def _in_words(trial: Trial) -> bool:

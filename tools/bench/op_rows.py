@@ -167,6 +167,7 @@ _GRU = ("1x768x128:small", "1x768x256:small", "1x1536:small")
 _IN_ORDER = (
     _onnx("cum_sum", "512x1000", axis=1),
     _onnx("cum_sum", "1000x512", axis=0),
+    _onnx("cum_sum", "1x1000000", axis=1),
     _onnx("top_k", "64x1000", K=[5]),
     _onnx("top_k", "1x50257", K=[50]),
     _onnx("top_k", "100x8400", K=[300]),

@@ -35,6 +35,10 @@ class CpuNest:
             plain(nest_of(self.trial.kernel, *self.nest.names), self.trial)
         return found
 
+    def run_steps(self) -> bool:
+        """Whether a kind was found for a nest of loops over the steps of recurrences, or around such."""
+        return self._chosen(registry.STEPS)
+
     def _chosen(self, kinds: Sequence[Kind], along: str | None = None) -> bool:
         nest = nest_of(self.trial.kernel, *self.nest.names)  # as it is now: what it reads may have been packed since
         return Chooser(nest, self.trial, self.machine, self._schedule, kinds, along).run()

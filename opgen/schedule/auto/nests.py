@@ -131,6 +131,19 @@ def nest_of(kernel: Kernel, *loops: str) -> Nest:
     raise InternalError(f"no nest holds the loops {', '.join(loops)} any more")
 
 
+def recurrences(kernel: Kernel) -> list[Nest]:
+    """The outermost loops over steps, or around such: each by itself, with those that stand directly in it."""
+    return list(_recurrences(kernel.body, _shapes(kernel)))
+
+
+def _recurrences(s: Stmt, shapes: Shapes) -> Iterator[Nest]:
+    if isinstance(s, For) and (s.kind == "ordered" or is_around_steps(s)):
+        yield _nest(s, shapes)
+    else:
+        for p in parts(s):
+            yield from _recurrences(p, shapes)
+
+
 def nest_around(kernel: Kernel, loop: str) -> Nest | None:
     """The outermost nest whose last loop holds other nests, of which one has a loop: a block; None if there is none."""
     return next((n for n in nests(kernel) if holds_loop(n.core, loop)), None)

@@ -126,6 +126,17 @@ class Waiting:
 
 
 @dataclass(frozen=True)
+class Running:
+    """The steps of a running sum in vectors of `lanes`, each of which is summed in registers."""
+
+    step: Handle
+    lanes: int
+
+    def __str__(self) -> str:
+        return f"{self.step} in vectors of {self.lanes}"
+
+
+@dataclass(frozen=True)
 class Operand:
     """What is read, or written, where that is not done in place: a `copy` of it as a whole, or a panel of what one
     iteration of `at` accesses, with its dimensions in `order`; or, `moved` there, a copy that was made before.  It is
@@ -174,8 +185,9 @@ class Plan:
     lanes; `terms`: those of the sum and what stands between them, some of them `unrolled`; `regrouped`: loops of the
     sum that go inside others that they hold; `tile`: those unrolled inside of the terms; `matrix`: rows, columns and
     terms of a tile for a matrix unit, inside of these; `squares`: two pieces of the same size that are transposed in
-    registers; `threads`: loops that threads share, fused as far as they are independent; `ends`: what is done for
-    conditions, each if it is legal.  A plan for want of others (`otherwise`) is tried only if there are none.
+    registers; `threads`: loops that threads share, fused as far as they are independent; `merged`: the loops of nests
+    before, each iteration of which is followed by that of the outermost loop; `ends`: what is done for conditions, each
+    if it is legal.  A plan for want of others (`otherwise`) is tried only if there are none.
     """
 
     kind: str
@@ -197,6 +209,8 @@ class Plan:
     operands: tuple[Operand, ...] = ()
     results: tuple[Result, ...] = ()
     threads: tuple[Handle, ...] = ()
+    running: tuple[Running, ...] = ()
+    merged: tuple[str, ...] = ()
     ends: tuple[Ends, ...] = ()
     otherwise: bool = False
 
@@ -216,6 +230,13 @@ class Plan:
 
 _LISTS = (
     *("joins", "cuts", "order", "carried", "terms", "skewed", "unrolled", "tile", "matrix"),
-    *("private", "waiting", "ahead", "ends"),
+    *("private", "running", "waiting", "ahead", "merged", "ends"),
 )
-_WORDS: Mapping[str, str] = {"joins": "join", "cuts": "cut", "private": "partial sums", "ahead": "prefetch"}
+_WORDS: Mapping[str, str] = {
+    "joins": "join",
+    "cuts": "cut",
+    "private": "partial sums",
+    "running": "running sums",
+    "ahead": "prefetch",
+    "merged": "right after",
+}

@@ -81,7 +81,7 @@ class Prices:
         """The stores of the nest, each with those loops around it that are the nest's own."""
         if isinstance(s, Store):
             yield path, s
-        elif not (isinstance(s, For) and s.var in self._others):
+        elif not (isinstance(s, For) and s.var in self._others and self._others.issuperset(p.var for p in loops_in(s))):
             if isinstance(s, For) and s.var not in self._around:
                 path = (*path, _Around(s.var, constant_extent(s) or UNKNOWN, s.kind, id(s)))
             for p in parts(s):
@@ -119,7 +119,22 @@ class _Body:
         loaded = sum(map(self._vectors, self.touched)) / Execution(m).loads
         first, second, third = Traffic(tuple(self._accesses())).into((m.l1, m.l2, m.l3), loops)
         memory = third / m.memory_bytes_per_second if far else 0.0
-        return Price(max(arithmetic, loaded), 0, first / m.l2.bytes_per_second, second / m.l3.bytes_per_second, memory)
+        return Price(
+            max(arithmetic, loaded, self._chain(operations) * m.latency / m.fma_per_second),
+            0,
+            first / m.l2.bytes_per_second,
+            second / m.l3.bytes_per_second,
+            memory,
+        )
+
+    def _chain(self, operations: int) -> int:
+        """How many operations wait for each other, where each step of a loop needs what the one before made; through
+        memory that takes as long as one more.
+        """
+        around = [i for i, s in enumerate(self.path, 1) if s.kind == "ordered"]
+        again = [e for e in walk_expr(self.store.value) if isinstance(e, Load) and e.buffer == self.store.buffer]
+        steps = prod(s.extent for s in self.path[: around[-1]]) if around and again else 0
+        return steps * (operations + (self.store in self.touched))
 
     def _vectors(self, e: Load | Store) -> float:
         """How many vectors, or single elements, an access moves in all: unrolled loops that it does not follow share

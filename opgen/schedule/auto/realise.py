@@ -1,6 +1,6 @@
 """A plan made of steps, in one order for all kinds: joins and cuts, what is regrouped, the order of loops, what is
-carried, copies that are moved, tiles for a matrix unit, skewed loops, partial sums, lanes, prefetches, panels, results
-that are transposed, threads, ends, squares, stores.
+carried, copies that are moved, tiles for a matrix unit, skewed loops, partial and running sums, lanes, prefetches,
+panels, results that are transposed, threads, nests that are merged, ends, squares, stores.
 
 Loops are found by their handles: what a handle is called in the kernel is decided here, and nowhere else.
 """
@@ -25,10 +25,12 @@ from opgen.schedule.steps import (
     ComputeAt,
     Fill,
     Flatten,
+    Merge,
     Pack,
     Parallel,
     Partition,
     Prefetch,
+    Prefix,
     Regroup,
     Reorder,
     Skew,
@@ -87,6 +89,9 @@ class _Realiser:
             self._partial(private)
         for waiting in plan.waiting:
             self._waiting(waiting)
+        for running in plan.running:
+            step = self._name(running.step)
+            self._take(Prefix(step, running.lanes, self.trial.fresh(f"{step}_prefix")))
         self._take(*(Unroll(self._name(n)) for n in (*plan.unrolled, *plan.tile)))
         if plan.lanes is not None and not plan.private:
             self._take(Vectorize(self._name(plan.lanes)))
@@ -97,6 +102,7 @@ class _Realiser:
                 self._packed(operand)
         self._transpose_results()
         self.trial.fused_prefix([self._name(n) for n in plan.threads], Parallel)
+        self._take(*(Merge(other, self._name(self._loops[0])) for other in plan.merged))
         for end in plan.ends:
             self.trial.take(Partition(self._name(end.loop), end.at) if end.at else Unroll(self._name(end.loop)))
         if plan.squares is not None:

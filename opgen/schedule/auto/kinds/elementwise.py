@@ -39,6 +39,8 @@ class Elementwise:
     name: str = "elementwise"
 
     def plans(self, site: Site, machine: Machine) -> Iterator[Plan]:
+        if updates(site.nest):
+            return
         if site.roles.lanes is not None:
             yield from self._along(site, site.roles.lanes, machine)
         elif (across := self._across(site)) is not None:
@@ -58,11 +60,7 @@ class Elementwise:
         others = tuple(n for n in nest.names if n != vector)
         tails = tails_of(extent, lanes)
         across = vector != site.roles.lanes
-        shared, most = updates(nest), 1 if across else PARALLEL
-        owners = by_owner(self.name, nest, vector, lanes, machine) if shared else None
-        if owners is not None:
-            yield owners
-            return
+        most = 1 if across else PARALLEL
         for tail in tails:
             whole = tail == "overlap" or transposed is not None or copies_rows(nest, vector) or _enough(nest, others)
             order = (outer, *others) if scattered else (*others, outer)
@@ -73,7 +71,7 @@ class Elementwise:
                 order=order,
                 tile=_few_terms(nest),
                 results=self._stored(site, vector, lanes, machine) if transposed is None else (transposed,),
-                threads=() if shared else (others if whole and not scattered else order)[:most],
+                threads=(others if whole and not scattered else order)[:most],
                 otherwise=reduces(nest) or apart or tail != tails[0] or (transposed is None and across),
             )
 
@@ -95,19 +93,6 @@ class Elementwise:
             return None
         at = site.around[-1] if site.around else rows[-1]
         return loop, Result(result.buffer, with_last(len(result.indices), axis), at)
-
-
-def by_owner(kind: str, nest: Nest, loop: str, lanes: int, machine: Machine) -> Plan | None:
-    """A plan with lanes along a loop, of which each thread has a part; None where there is nothing to share."""
-    extent = nest.extent(loop)
-    share = 0 if extent is None else -(-extent // (machine.cores * lanes)) * lanes
-    if extent is None or share >= extent:
-        return None
-    part, own = f"{loop}.b", f"{loop}.r"
-    outer, lane = f"{own}.o", f"{own}.l"
-    others = tuple(n for n in nest.names if n != loop)
-    cuts = (Cut(loop, share, part, own), Cut(own, lanes, outer, lane))
-    return Plan(kind, lane, cuts=cuts, order=(part, *others, outer), threads=(part,))
 
 
 def _few_terms(nest: Nest) -> tuple[str, ...]:

@@ -23,10 +23,14 @@ from opgen.schedule.auto.kinds.packed import Packed
 from opgen.schedule.auto.kinds.pairs import InPairs
 from opgen.schedule.auto.kinds.pieces import Pieces
 from opgen.schedule.auto.kinds.ragged import InParts
+from opgen.schedule.auto.kinds.recurrences import Recurrences
 from opgen.schedule.auto.kinds.rows import Rows
+from opgen.schedule.auto.kinds.scans import Scans
+from opgen.schedule.auto.kinds.sorts import Sorts
 from opgen.schedule.auto.kinds.tile_products import OnTiles
 from opgen.schedule.auto.kinds.transposed import Transposed
 from opgen.schedule.auto.kinds.transposed_maps import OnTransposedMaps
+from opgen.schedule.auto.kinds.updates import Updates
 from opgen.schedule.auto.window.results import ResultTile
 from opgen.schedule.auto.window.row_sums import RowSums
 from opgen.schedule.auto.window.rows import RowTile
@@ -49,6 +53,7 @@ KINDS: tuple[Kind, ...] = (
     Pieces(),
     Transposed(),
     Gathered(),
+    Updates(),
     Elementwise(),
     Rows(),
     OnTiles(),
@@ -67,5 +72,8 @@ KINDS: tuple[Kind, ...] = (
 )
 """All, the more special ones first, so that a good plan is found soon."""
 
-QUICK: tuple[Kind, ...] = (PACKED, Elementwise(), Rows())
+QUICK: tuple[Kind, ...] = (PACKED, Updates(), Elementwise(), Rows())
 """Those of nests that run only if data say so."""
+
+STEPS: tuple[Kind, ...] = (Scans(), Recurrences(), Sorts())
+"""Those of loops over the steps of recurrences, and of loops around such."""
