@@ -21,6 +21,7 @@ pitch sums 1 65
 transpose k_i, c_i
 tensorize x_i, k_i, c_i -> tiles
 prefix t 16 -> running
+relay t 4096 -> t_o, before
 regroup y_i, x_o
 separate s -> first
 carry r at=k_o
@@ -322,6 +323,13 @@ def _prefix(line: Line) -> steps.Step:
     return steps.Prefix(loop, _integer(line.arguments[1]), _names(line, f"{loop}_prefix")[0])
 
 
+def _relay(line: Line) -> steps.Step:
+    _shape(line, "relay LOOP SIZE -> OUTER, SUMS", 2, results=2)
+    loop = line.arguments[0].text
+    outer, sums = _names(line, f"{loop}_o", f"{loop}_sums")
+    return steps.Relay(loop, _integer(line.arguments[1]), outer, sums)
+
+
 def _regroup(line: Line) -> steps.Step:
     _shape(line, "regroup LOOP, INSIDE", 2)
     loop, inside = (w.text for w in line.arguments)
@@ -421,6 +429,7 @@ _READERS: dict[str, Callable[[Line], steps.Step]] = {
     "tensorize": _tensorize,
     "rfactor": _rfactor,
     "prefix": _prefix,
+    "relay": _relay,
     "regroup": _regroup,
     "separate": _separate,
     "carry": _carry,

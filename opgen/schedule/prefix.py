@@ -26,11 +26,11 @@ def prefix(kernel: Kernel, loop: str, lanes: int, name: str) -> Kernel:
     """Take so many steps of a running sum at once: in log2(lanes) rounds each lane gets the sum of those before it.
 
                                          p_all[ramp(0, 0, 4)] = y[0]
-        ordered t in 0..n:               ordered t_o in 0..n // 4:
-          y[t + 1] = x[t] + y[t]   ->      p[0, ...] = x[t_o*4 + ...]
+        ordered t in 0..n:               ordered p_step in 0..n // 4:
+          y[t + 1] = x[t] + y[t]   ->      p[0, ...] = x[p_step*4 + ...]
                                            p[1, ...] = p[0, ...] + shuffle(p[0, ...], -0.0, 4, 0, 1, 2)
                                            p[2, ...] = p[1, ...] + shuffle(p[1, ...], -0.0, 4, 5, 0, 1)
-                                           y[t_o*4 + ... + 1] = p[2, ...] + p_all[...]
+                                           y[p_step*4 + ... + 1] = p[2, ...] + p_all[...]
                                            p_all[...] = shuffle(p[2, ...], p[2, ...], 3, 3, 3, 3) + p_all[...]
                                          ordered t in n // 4 * 4..n: as before
 
@@ -39,7 +39,7 @@ def prefix(kernel: Kernel, loop: str, lanes: int, name: str) -> Kernel:
     require_loops(kernel, "prefix", [loop])
     if lanes < 2 or lanes & (lanes - 1) or lanes > MOST:
         raise ScheduleError(f"prefix {loop}: {lanes} lanes are not a power of two from 2 to {MOST}")
-    require_fresh(kernel, "prefix", [name, f"{name}_all", f"{name}_in", f"{name}_out", f"{loop}_o"])
+    require_fresh(kernel, "prefix", [name, f"{name}_all", f"{name}_in", f"{name}_out", f"{name}_step"])
 
     def rewrite(s: For, context: Context) -> Stmt:
         running = Running.of(s, context, "prefix")
@@ -121,7 +121,7 @@ class _Vectors:
             self._over("out", self._stored),
             Store(every.name, self._lane(), run.joined(self._all(self._lane()), last)),
         )
-        outer = For(f"{s.var}_o", Const(0), Const(self.count // self.lanes), b.block(steps), "ordered")
+        outer = For(f"{self.name}_step", Const(0), Const(self.count // self.lanes), b.block(steps), "ordered")
         begin = Store(every.name, self._lane(), Broadcast(start, self.lanes))
         done = fold_all(b.add(s.start, self.count // self.lanes * self.lanes))
         rest = [For(s.var, done, s.stop, s.body, "ordered")] if self.count % self.lanes else []
@@ -162,4 +162,4 @@ class _Vectors:
 
     def _place(self, lane: Expr) -> Expr:
         s = self.running.loop
-        return fold_all(b.add(s.start, b.add(b.mul(b.var(f"{s.var}_o"), self.lanes), lane)))
+        return fold_all(b.add(s.start, b.add(b.mul(b.var(f"{self.name}_step"), self.lanes), lane)))

@@ -45,6 +45,9 @@ from opgen.schedule.sum_steps import (
     Regroup as Regroup,
 )
 from opgen.schedule.sum_steps import (
+    Relay as Relay,
+)
+from opgen.schedule.sum_steps import (
     Rfactor as Rfactor,
 )
 from opgen.schedule.sum_steps import (

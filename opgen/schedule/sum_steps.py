@@ -13,6 +13,7 @@ from opgen.schedule.pair import pair
 from opgen.schedule.placed import Placed
 from opgen.schedule.prefix import prefix
 from opgen.schedule.regroup import regroup
+from opgen.schedule.relay import relay
 from opgen.schedule.rfactor import rfactor
 from opgen.schedule.separate import separate
 from opgen.schedule.tensorize import tensorize
@@ -68,6 +69,20 @@ class Prefix(Placed):
 
     def run(self, kernel: Kernel) -> Kernel:
         return prefix(kernel, self.loop, self.lanes, self.name)
+
+
+@dataclass(frozen=True)
+class Relay(Placed):
+    loop: str
+    size: int
+    outer: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"relay {self.loop} {self.size} -> {self.outer}, {self.name}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return relay(kernel, self.loop, self.size, self.outer, self.name)
 
 
 @dataclass(frozen=True)
@@ -134,4 +149,4 @@ class Tensorize(Placed):
         return tensorize(kernel, self.rows, self.columns, self.depth, self.name)
 
 
-SumStep: TypeAlias = Carry | Divide | Rfactor | Prefix | Regroup | Separate | Distribute | Pair | Tensorize
+SumStep: TypeAlias = Carry | Divide | Rfactor | Prefix | Relay | Regroup | Separate | Distribute | Pair | Tensorize

@@ -27,7 +27,7 @@ from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
 from opgen.runtime.run import run_kernel
 from opgen.schedule.default import scheduled
-from opgen.schedule.steps import Divide, Prefix, Rfactor
+from opgen.schedule.steps import Divide, Prefix, Relay, Rfactor
 from opgen.spec.model import Module, OpSpec, Tensor
 from opgen.spec.shapes import evaluate, solve
 from tests.harness import random_arrays
@@ -148,7 +148,7 @@ def test_compiled_equals_interpreted(module: str, name: str, index: int) -> None
         verify(legal, bounds=True)
         left = {p.name: parameters[p.name] for p in legal.parameters}
         found = run_kernel(legal, arrays, left, 2, guarded=True)
-        summed_otherwise = any(isinstance(step, Rfactor | Divide | Prefix) for step in schedule.steps)
+        summed_otherwise = any(isinstance(step, Rfactor | Divide | Prefix | Relay) for step in schedule.steps)
         ordered = interpret(after, arrays, left) if summed_otherwise else expected
         for output, want in expected.items():
             why = f"seed {index}, {name} {variant.suffix} {parameters}\n{schedule}"

@@ -1,4 +1,4 @@
-"""prefix: steps of a running sum, product, minimum or maximum in vectors."""
+"""prefix, relay: steps of a running sum, product, minimum or maximum in vectors, and in blocks."""
 
 from __future__ import annotations
 
@@ -28,14 +28,22 @@ VALUES = ("new + old", "old + new", "max(old, new)", "min(new, old)", "(new + ne
 
 @pytest.mark.parametrize("dtype", ["int32", "float32", "float64"])
 @pytest.mark.parametrize("value", VALUES)
-@pytest.mark.parametrize("lanes", [2, 16])
-def test_steps_in_vectors(dtype: str, value: str, lanes: int) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        "prefix t 2 -> p\n",
+        "prefix t 16 -> p\n",
+        "relay t 8 -> o, q\nparallel q_sum\n",
+        "relay t 5 -> o, q\nprefix t 2 -> p\nparallel o\n",
+    ],
+)
+def test_steps_in_vectors_and_blocks(dtype: str, value: str, text: str) -> None:
     for steps in (16, 37):
         for to, of in (("t + 1", "t"), (f"{steps - 1} - t", f"{steps} - t")):
             before = running(dtype, value, steps, to, of, "2")
-            after = apply(before, parse_schedule(f"prefix t {lanes} -> p\nparallel r\n"))
-            assert not any(s.var == "t" for s in loops_in(after.body)) or steps % lanes
-            assert_same(before, after, {}, lanes, f"{value} {to}")
+            rows = "" if "parallel" in text else "parallel r\n"
+            after = apply(before, parse_schedule(f"{text}{rows}"))
+            assert_same(before, after, {}, steps, f"{value} {to}")
 
 
 def test_products_in_vectors() -> None:
@@ -62,6 +70,9 @@ NO_SUM = "'y' is not a running sum, product, minimum or maximum"
         ),
         (running("float32", "new + old", of="t + 1"), "prefix t 8", NO_SUM),
         (running("float32", "new + old"), "prefix t 8 -> x", "the name 'x' is taken"),
+        (running("float32", "new + old"), "relay t 19", "it is not known to have 2 to 65536 blocks of 2 steps or more"),
+        (running("float32", "new + old"), "relay t 1", "it is not known to have 2 to 65536 blocks of 2 steps or more"),
+        (running("float32", "old - new"), "relay t 4", NO_SUM),
     ],
 )
 def test_what_is_refused(kernel: Kernel, step: str, message: str) -> None:

@@ -23,6 +23,7 @@ from opgen.schedule.steps import (
     Parallel,
     Partition,
     Prefix,
+    Relay,
     Reorder,
     Skew,
     Split,
@@ -352,6 +353,7 @@ def random_step(rng: random.Random, kernel: Kernel) -> Step:
             Partition(loop, rng.choice([(1,), (-1,), (1, -1), (2, 3)])),
             Tighten(loop),
             Prefix(loop, rng.choice((2, 4)), fresh),
+            Relay(loop, rng.randint(1, 3), f"{fresh}o", f"{fresh}s"),
             Stage(rng.choice([b.name for b in kernel.inputs]), loop, "heap", True, f"{fresh}l"),
         ]
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -149,6 +150,19 @@ def test_a_long_row_is_summed_in_registers() -> None:
     plan = the_choice(kernel_of("Along", {"rows": 1, "n": 100_000}), "scans").ranked[0].plan
     assert isinstance(plan, Plan)
     assert [r.lanes for r in plan.running if isinstance(r, Running)] == [16]
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float32"])
+def test_cores_enough_make_a_long_row_in_blocks(dtype: str) -> None:
+    kernel, machine = kernel_of("Along", {"rows": 1, "n": 40_000}, dtype), replace(typical(), cores=8)
+    schedule, after = scheduled(kernel, "cpu", machine)
+    assert "relay h_step 4097 -> " in str(schedule)
+    assert "relay" not in str(scheduled(kernel, "cpu", replace(machine, cores=2))[0])
+    arrays = {"x": np.random.default_rng(1).integers(-8, 9, (1, 40_000)).astype(dtype)}
+    (expected,) = run_kernel(legalize(kernel), arrays, {}, 1).values()
+    for threads in (1, 2):
+        (found,) = run_kernel(legalize(after), arrays, {}, threads, guarded=True).values()
+        np.testing.assert_array_equal(found, expected)
 
 
 def test_threads_own_columns_of_recurrences() -> None:

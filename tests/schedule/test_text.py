@@ -27,6 +27,7 @@ from opgen.schedule.steps import (
     Prefix,
     Recode,
     Regroup,
+    Relay,
     Reorder,
     Separate,
     Skew,
@@ -64,6 +65,7 @@ tensorize x_i, k_i, c_i -> tiles
 transpose x_i, k_lane
 separate s -> first
 prefix t 16 -> running
+relay t 4096 -> t_o, before
 regroup y_i, x_o
 carry r at=n_y
 prefetch input at=y in=c
@@ -122,6 +124,7 @@ def random_step(rng: random.Random) -> Step:
             Transpose(name(), name()),
             Regroup(name(), name()),
             Prefix(name(), rng.randint(1, 64), name()),
+            Relay(name(), rng.randint(1, 99), name(), name()),
             Partition(name(), cuts),
             Tighten(name()),
         ]

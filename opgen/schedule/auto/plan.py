@@ -127,13 +127,16 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Running:
-    """The steps of a running sum in vectors of `lanes`, each of which is summed in registers."""
+    """The steps of a running sum in vectors of `lanes`, each of which is summed in registers; if there is a `block`, in
+    blocks of so many (handle `step.o`), which know the sum of what is before them.
+    """
 
     step: Handle
     lanes: int
+    block: int = 0
 
     def __str__(self) -> str:
-        return f"{self.step} in vectors of {self.lanes}"
+        return f"{self.step} in vectors of {self.lanes}{f', blocks of {self.block}' if self.block else ''}"
 
 
 @dataclass(frozen=True)

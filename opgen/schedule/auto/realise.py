@@ -17,7 +17,7 @@ from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.copies.panel import rows_in_lanes, widened
 from opgen.schedule.auto.nests import Nest
 from opgen.schedule.auto.partial import in_partial_sums
-from opgen.schedule.auto.plan import Carried, Cut, Handle, Operand, Plan, Private, Result, Skewed, Waiting
+from opgen.schedule.auto.plan import Carried, Cut, Handle, Operand, Plan, Private, Result, Running, Skewed, Waiting
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.steps import (
@@ -32,6 +32,7 @@ from opgen.schedule.steps import (
     Prefetch,
     Prefix,
     Regroup,
+    Relay,
     Reorder,
     Skew,
     Split,
@@ -90,8 +91,7 @@ class _Realiser:
         for waiting in plan.waiting:
             self._waiting(waiting)
         for running in plan.running:
-            step = self._name(running.step)
-            self._take(Prefix(step, running.lanes, self.trial.fresh(f"{step}_prefix")))
+            self._running(running)
         self._take(*(Unroll(self._name(n)) for n in (*plan.unrolled, *plan.tile)))
         if plan.lanes is not None and not plan.private:
             self._take(Vectorize(self._name(plan.lanes)))
@@ -235,6 +235,17 @@ class _Realiser:
         self._take(Stage(waiting.sums, self._name(waiting.at), "register", False, kept))
         *rows, lanes = dict.fromkeys(s.var for s in loops_in(self.trial.kernel.body) if s.var.startswith(f"{kept}_"))
         self._take(*map(Unroll, rows), Vectorize(lanes))
+
+    def _running(self, running: Running) -> None:
+        """A running sum, in vectors; the sums of its blocks before are partial results."""
+        step = self._name(running.step)
+        if running.block:
+            sums = self.trial.fresh(f"{step}_sums")
+            self._take(Relay(step, running.block, self._made(f"{running.step}.o"), sums))
+            self._partial(Private(f"{sums}_term", running.block, sums, running.lanes, self.machine.latency))
+            self._take(Parallel(f"{sums}_sum"))
+            self.trial.take(Prefix(f"{sums}_rest", running.lanes, f"{sums}_rest_prefix"))
+        self._take(Prefix(step, running.lanes, self.trial.fresh(f"{step}_prefix")))
 
     # Copies -----------------------------------------------------------------------------------------
 

@@ -274,6 +274,10 @@ ROWS_AT_ONCE = 8
 """rows: that go through short steps together, as many as there are ways in a set of the first cache [E152]"""
 STEP_STORES = 2
 """stores: of a short step, the most [E152]"""
+SCANNED = 2**12
+"""steps: of a block of a running sum, after its first, so that they are whole vectors [E221]"""
+SCAN_CORES = 4
+"""cores: from which on a running sum is made in blocks, which takes 1.4 times the work [E221]"""
 
 # Sums over several indices ------------------------------------------------------------------------------------------
 SEPARATE = 1.25

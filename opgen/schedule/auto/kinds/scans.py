@@ -1,9 +1,11 @@
 """Running sums, products, minima and maxima along what lies consecutively: vectors of steps, summed in registers.
 
     parallel b: ordered t.o: p = 16 of x[b, t]; log2(16) times p = p + p some places on; up[b, t + 1] = p + what was
+    parallel k: sums of blocks; ordered k: all before each; parallel t.o: ordered t: as above, in each block
 
-Each vector waits for one addition of the one before, not for 16 of them.  The order of the terms is another one, as in
-all sums in lanes.
+Each vector waits for one addition of the one before, not for 16 of them.  One long row is made in
+blocks where there are cores enough: that reads it twice.  The order of the terms is another one, as in all sums in
+lanes.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from opgen.machine import Machine
 from opgen.schedule.auto.nests import is_contiguous
 from opgen.schedule.auto.plan import Plan, Running
 from opgen.schedule.auto.site import Site, lanes_of
-from opgen.schedule.cost.calibration import PARALLEL
+from opgen.schedule.cost.calibration import PARALLEL, SCAN_CORES, SCANNED
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,12 @@ class Scans:
         nest, step = site.nest, site.nest.loops[-1]
         if step.kind != "ordered" or not all(is_contiguous(s, step.var, nest.shapes) for s in nest.results):
             return
-        lanes = lanes_of(nest, machine, nest.extent(step.var), step.var)
-        if lanes > 1:
-            yield Plan(self.name, running=(Running(step.var, lanes),), threads=nest.names[:-1][:PARALLEL])
+        lanes, around = lanes_of(nest, machine, nest.extent(step.var), step.var), nest.names[:-1][:PARALLEL]
+        if lanes < 2:
+            return
+        in_blocks = not around and (nest.extent(step.var) or 0) > machine.cores * SCANNED
+        shared = in_blocks and machine.cores >= SCAN_CORES
+        yield Plan(self.name, running=(Running(step.var, lanes),), threads=around, otherwise=shared)
+        if in_blocks:
+            running = (Running(step.var, lanes, SCANNED + 1),)
+            yield Plan(self.name, running=running, threads=(f"{step.var}.o",), otherwise=not shared)
