@@ -167,6 +167,6 @@ def test_cores_enough_make_a_long_row_in_blocks(dtype: str) -> None:
 
 def test_threads_own_columns_of_recurrences() -> None:
     """Each goes through all steps with its own part, and they never meet."""
-    after = scheduled(kernel_of("Down", {"n": 150, "columns": 512}), "cpu", typical())[1]
+    after = scheduled(kernel_of("Down", {"n": 150, "columns": 512}), "cpu", replace(typical(), cores=4))[1]
     shared = next(s for s in loops_in(after.body) if any(o.kind == "ordered" for o in loops_in(s.body)))
     assert (shared.kind, [s.kind for s in loops_in(shared.body)]) == ("parallel", ["ordered", "serial", "vector"])

@@ -276,8 +276,9 @@ STEP_STORES = 2
 """stores: of a short step, the most [E152]"""
 SCANNED = 2**12
 """steps: of a block of a running sum, after its first, so that they are whole vectors [E221]"""
-SCAN_CORES = 4
-"""cores: from which on a running sum is made in blocks, which takes 1.4 times the work [E221]"""
+STEP_CORES = 4
+"""cores: from which on threads share steps, by columns or in blocks, which takes one thread 1.1 to 1.5 times as long
+[E221]"""
 
 # Sums over several indices ------------------------------------------------------------------------------------------
 SEPARATE = 1.25

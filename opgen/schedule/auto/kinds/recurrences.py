@@ -10,7 +10,8 @@ Nests that a step holds have been scheduled by themselves.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import prod
 
 from opgen.loop.nodes import Store
 from opgen.loop.walk import loops_in, stores
@@ -20,7 +21,7 @@ from opgen.schedule.auto.nests import Nest, contiguous_loop
 from opgen.schedule.auto.owners import by_owner
 from opgen.schedule.auto.plan import Cut, Plan
 from opgen.schedule.auto.site import Site, lanes_of
-from opgen.schedule.cost.calibration import PARALLEL, ROWS_AT_ONCE, STEP_STORES
+from opgen.schedule.cost.calibration import PARALLEL, ROWS_AT_ONCE, STEP_CORES, STEP_SHARED, STEP_STORES
 
 
 @dataclass(frozen=True)
@@ -34,23 +35,27 @@ class Recurrences:
             return
         around, inside, along = nest.names[:steps], nest.names[steps + 1 :], contiguous_loop(nest)
         if isinstance(nest.core, Store) and along in inside:
-            yield from self._in_lanes(nest, along, around, machine)
+            yield from self._in_lanes(nest, along, around, inside, machine)
         elif around and not inside:
             yield from self._at_once(nest, around, nest.names[steps])
         shared = around and (nest.extent(around[0]) or machine.cores) >= machine.cores
         if shared:
             yield Plan(self.name, threads=around[:1])
 
-    def _in_lanes(self, nest: Nest, loop: str, around: tuple[str, ...], machine: Machine) -> Iterator[Plan]:
+    def _in_lanes(
+        self, nest: Nest, loop: str, around: tuple[str, ...], inside: tuple[str, ...], machine: Machine
+    ) -> Iterator[Plan]:
         lanes = lanes_of(nest, machine, nest.extent(loop), loop)
         if lanes < 2:
             return
-        owners = None if around else by_owner(self.name, nest, loop, lanes, machine)
-        yield from [] if owners is None else [owners]
+        owners = None if around else by_owner(self.name, nest, inside[0], loop, lanes, machine)
+        wide = prod(nest.extent(n) or 0 for n in inside) >= STEP_SHARED
+        shared = owners is not None and (wide or machine.cores >= STEP_CORES)
+        yield from [] if owners is None else [replace(owners, otherwise=not shared)]
         for tail in tails_of(nest.extent(loop), lanes):
             cut = Cut(loop, lanes, f"{loop}.o", f"{loop}.l", tail)
             order = (*(n for n in nest.names if n != loop), cut.outer)
-            yield Plan(self.name, cut.inner, cuts=(cut,), order=order, threads=around[:PARALLEL])
+            yield Plan(self.name, cut.inner, cuts=(cut,), order=order, threads=around[:PARALLEL], otherwise=shared)
 
     def _at_once(self, nest: Nest, around: tuple[str, ...], steps: str) -> Iterator[Plan]:
         """Some rows go through their steps together, where steps are short."""

@@ -17,7 +17,7 @@ from opgen.machine import Machine
 from opgen.schedule.auto.nests import is_contiguous
 from opgen.schedule.auto.plan import Plan, Running
 from opgen.schedule.auto.site import Site, lanes_of
-from opgen.schedule.cost.calibration import PARALLEL, SCAN_CORES, SCANNED
+from opgen.schedule.cost.calibration import PARALLEL, SCANNED, STEP_CORES
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Scans:
         if lanes < 2:
             return
         in_blocks = not around and (nest.extent(step.var) or 0) > machine.cores * SCANNED
-        shared = in_blocks and machine.cores >= SCAN_CORES
+        shared = in_blocks and machine.cores >= STEP_CORES
         yield Plan(self.name, running=(Running(step.var, lanes),), threads=around, otherwise=shared)
         if in_blocks:
             running = (Running(step.var, lanes, SCANNED + 1),)

@@ -39,7 +39,7 @@ class Updates:
             yield from self._one_by_one(nest, _makers(site), machine)
 
     def _in_lanes(self, nest: Nest, loop: str, lanes: int, machine: Machine) -> Iterator[Plan]:
-        owners = by_owner(self.name, nest, loop, lanes, machine)
+        owners = by_owner(self.name, nest, loop, loop, lanes, machine)
         yield from [] if owners is None else [owners]
         tails = tails_of(nest.extent(loop), lanes)
         for tail in tails:
@@ -59,7 +59,7 @@ class Updates:
             yield plan
         else:
             for loop in own:
-                found = by_owner(self.name, nest, loop, 1, machine)
+                found = by_owner(self.name, nest, loop, loop, 1, machine)
                 if found is not None:
                     extent = found.cuts[0].size if loop == last else nest.extent(last)
                     yield _some_at_once(found, found.order[-1], extent)
