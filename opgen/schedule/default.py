@@ -153,8 +153,9 @@ def _each(trial: Trial, machine: Machine, alone: Callable[[Nest], None]) -> None
     for nest in all_nests:
         if done.isdisjoint(nest.names):
             alone(nest)
-    for nest in found:
-        if not isinstance(nest.core, Store):
+    others = {n.names[0] for n in found if not isinstance(n.core, Store)}
+    for nest in recurrences(trial.kernel):  # as they are now
+        if nest.names[0] in others:
             CpuNest(nest, trial, machine).run_steps()
 
 
