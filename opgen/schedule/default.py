@@ -114,8 +114,7 @@ def _by_itself(nest: Nest, trial: Trial, machine: Machine) -> None:
 
 def _apart(kernel: Kernel, machine: Machine) -> list[For]:
     """The outermost loops over recurrences that are each by itself, as far as threads have one each to go through."""
-    found = [s for s in loops_in(kernel.body) if is_around_steps(s) and s.kind == "serial"]
-    outer = [s for s in found if not any(t is not s and holds_loop(t.body, s.var) for t in found)]
+    outer = [n.loops[0] for n in recurrences(kernel) if n.loops[0].kind == "serial"]
     return [s for s in outer if machine.cores <= (constant_extent(s) or machine.cores)]
 
 

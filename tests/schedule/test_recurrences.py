@@ -156,6 +156,14 @@ def test_all_that_stands_to_choice_computes_the_same(name: str, seed: int) -> No
             assert np.array_equal(found, expected), f"seed {seed}, {name} {sizes} {dtype}: {candidate.plan}"
 
 
+@pytest.mark.parametrize("count", [3, 20, 21])
+@pytest.mark.parametrize(("name", "merged"), [("AddAcross", True), ("AddDown", False)])
+def test_a_row_is_updated_right_after_it_was_made(name: str, merged: bool, count: int) -> None:
+    schedule = str(scheduled(kernel_of(name, {"n": 9, "columns": 33, "count": count}))[0])
+    assert ("merge i, " in schedule) == merged
+    assert ("split y_at_k 4 " in schedule) == (merged and count > 8)
+
+
 def test_a_long_row_is_summed_in_registers() -> None:
     plan = the_choice(kernel_of("Along", {"rows": 1, "n": 100_000}), "scans").ranked[0].plan
     assert isinstance(plan, Plan)

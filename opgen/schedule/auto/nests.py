@@ -133,15 +133,8 @@ def nest_of(kernel: Kernel, *loops: str) -> Nest:
 
 def recurrences(kernel: Kernel) -> list[Nest]:
     """The outermost loops over steps, or around such: each by itself, with those that stand directly in it."""
-    return list(_recurrences(kernel.body, _shapes(kernel)))
-
-
-def _recurrences(s: Stmt, shapes: Shapes) -> Iterator[Nest]:
-    if isinstance(s, For) and (s.kind == "ordered" or is_around_steps(s)):
-        yield _nest(s, shapes)
-    else:
-        for p in parts(s):
-            yield from _recurrences(p, shapes)
+    found = [s for s in loops_in(kernel.body) if s.kind == "ordered" or is_around_steps(s)]
+    return [loops_at(kernel, s) for s in found if not any(holds_loop(t.body, s.var) for t in found)]
 
 
 def nest_around(kernel: Kernel, loop: str) -> Nest | None:

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 from opgen.machine import Machine
 from opgen.schedule.auto.nests import Nest
 from opgen.schedule.auto.plan import Cut, Plan
-from opgen.schedule.split import Tail
 
 
-def by_owner(kind: str, nest: Nest, loop: str, along: str, lanes: int, machine: Machine) -> Plan | None:
-    """A plan in which each thread has a part of a loop, outermost, with lanes along it or `along` another one, if they
-    are several; None where there is nothing to share.
+def in_lanes(plan: Plan, nest: Nest, loop: str, lanes: int, shared: Plan | None, worth: bool = True) -> Iterator[Plan]:
+    """A plan with lanes along a loop, and before it one that threads share, if there is such a one."""
+    # one of both is there for want of others: the one that is shared, unless that is worth it
+    for made, late in ((shared, not worth), (plan, worth and shared is not None)):
+        if made is not None:
+            along = f"{loop}.r" if f"{loop}.r" in made.order else loop
+            exact = (nest.extent(loop) or 1) % lanes == 0
+            cut = Cut(along, lanes, f"{along}.o", f"{along}.l", "exact" if exact else "guard")
+            order = (*(n for n in made.order if n != along), cut.outer)
+            yield replace(made, lanes=cut.inner, cuts=(*made.cuts, cut), order=order, otherwise=late)
+
+
+def by_owner(kind: str, nest: Nest, loop: str, machine: Machine, unit: int = 1) -> Plan | None:
+    """A plan in which each thread has a part of a loop, outermost, some `unit` as one; None where there is nothing to
+    share.
     """
-    extent, step = nest.extent(loop), lanes if loop == along else 1
-    share = 0 if extent is None else -(-extent // (machine.cores * step)) * step
+    extent = nest.extent(loop)
+    share = 0 if extent is None else -(-extent // (machine.cores * unit)) * unit
     if extent is None or share >= extent:
         return None
-    part, own = f"{loop}.b", f"{loop}.r"
-    cut = Cut(loop, share, part, own, "exact" if extent % share == 0 else "min")
-    order, vector = [own if n == loop else n for n in nest.names], own if loop == along else along
-    if lanes == 1:
-        return Plan(kind, cuts=(cut,), order=(part, *order), threads=(part,))
-    outer, lane = f"{vector}.o", f"{vector}.l"
-    tail: Tail = "exact" if loop == along or (nest.extent(along) or 1) % lanes == 0 else "guard"
-    order = [part, *(n for n in order if n != vector), outer]
-    return Plan(kind, lane, cuts=(cut, Cut(vector, lanes, outer, lane, tail)), order=tuple(order), threads=(part,))
+    cut = Cut(loop, share, f"{loop}.b", f"{loop}.r", "exact" if extent % share == 0 else "min")
+    order = (cut.outer, *(cut.inner if n == loop else n for n in nest.names))
+    return Plan(kind, cuts=(cut,), order=order, threads=(cut.outer,))

@@ -10,15 +10,14 @@ Nests that a step holds have been scheduled by themselves.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
 from opgen.loop.nodes import Store
 from opgen.loop.walk import loops_in, stores
 from opgen.machine import Machine
-from opgen.schedule.auto.cuts import tails_of
 from opgen.schedule.auto.nests import Nest, contiguous_loop
-from opgen.schedule.auto.owners import by_owner
+from opgen.schedule.auto.owners import by_owner, in_lanes
 from opgen.schedule.auto.plan import Cut, Plan
 from opgen.schedule.auto.site import Site, lanes_of
 from opgen.schedule.cost.calibration import PARALLEL, ROWS_AT_ONCE, STEP_CORES, STEP_SHARED, STEP_STORES
@@ -34,28 +33,18 @@ class Recurrences:
         if steps is None:
             return
         around, inside, along = nest.names[:steps], nest.names[steps + 1 :], contiguous_loop(nest)
-        if isinstance(nest.core, Store) and along in inside:
-            yield from self._in_lanes(nest, along, around, inside, machine)
+        if isinstance(nest.core, Store) and along is not None and along in inside:
+            lanes, wide = lanes_of(nest, machine, nest.extent(along), along), prod(nest.extent(n) or 0 for n in inside)
+            unit = lanes if inside[0] == along else 1
+            shared = None if around else by_owner(self.name, nest, inside[0], machine, unit)
+            plan = Plan(self.name, order=nest.names, threads=around[:PARALLEL])
+            if lanes > 1:
+                worth = wide >= STEP_SHARED or machine.cores >= STEP_CORES
+                yield from in_lanes(plan, nest, along, lanes, shared, worth)
         elif around and not inside:
             yield from self._at_once(nest, around, nest.names[steps])
-        shared = around and (nest.extent(around[0]) or machine.cores) >= machine.cores
-        if shared:
+        if around and (nest.extent(around[0]) or machine.cores) >= machine.cores:
             yield Plan(self.name, threads=around[:1])
-
-    def _in_lanes(
-        self, nest: Nest, loop: str, around: tuple[str, ...], inside: tuple[str, ...], machine: Machine
-    ) -> Iterator[Plan]:
-        lanes = lanes_of(nest, machine, nest.extent(loop), loop)
-        if lanes < 2:
-            return
-        owners = None if around else by_owner(self.name, nest, inside[0], loop, lanes, machine)
-        wide = prod(nest.extent(n) or 0 for n in inside) >= STEP_SHARED
-        shared = owners is not None and (wide or machine.cores >= STEP_CORES)
-        yield from [] if owners is None else [replace(owners, otherwise=not shared)]
-        for tail in tails_of(nest.extent(loop), lanes):
-            cut = Cut(loop, lanes, f"{loop}.o", f"{loop}.l", tail)
-            order = (*(n for n in nest.names if n != loop), cut.outer)
-            yield Plan(self.name, cut.inner, cuts=(cut,), order=order, threads=around[:PARALLEL], otherwise=shared)
 
     def _at_once(self, nest: Nest, around: tuple[str, ...], steps: str) -> Iterator[Plan]:
         """Some rows go through their steps together, where steps are short."""
