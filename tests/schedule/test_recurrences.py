@@ -10,7 +10,7 @@ import pytest
 
 from opgen.loop.bind import bind
 from opgen.loop.nodes import Const, Kernel
-from opgen.loop.walk import loops_in
+from opgen.loop.walk import loads, loops_in
 from opgen.lower import Variant, lower
 from opgen.machine import typical
 from opgen.passes.legalize import legalize
@@ -54,6 +54,16 @@ op Mixed {
   input w: T[columns, columns]
   output y: T[n, columns]
   let h[t, j] = x[t, j] - max[k]((h[t - 1, k] else 0) * w[k, j])
+  y[t, j] = h[t, j]
+}
+
+op Layer {
+  type T in {int32, float32, float64}
+  input x: T[n, inputs]
+  input w: T[inputs, columns]
+  input r: T[columns, columns]
+  output y: T[n, columns]
+  let h[t, j] = sum[k](x[t, k] * w[k, j]) + sum[k]((h[t - 1, k] else 0) * r[k, j])
   y[t, j] = h[t, j]
 }
 
@@ -162,6 +172,13 @@ def test_a_row_is_updated_right_after_it_was_made(name: str, merged: bool, count
     schedule = str(scheduled(kernel_of(name, {"n": 9, "columns": 33, "count": count}))[0])
     assert ("merge i, " in schedule) == merged
     assert ("split y_at_k 4 " in schedule) == (merged and count > 8)
+
+
+def test_products_of_all_steps_are_one_nest_before_the_steps() -> None:
+    after = scheduled(kernel_of("Layer", {"n": 32, "inputs": 64, "columns": 48}), "cpu", typical())[1]
+    reads = {s.var: {e.buffer for e in loads(s)} for s in loops_in(after.body) if s.kind == "ordered"}
+    assert ["x" in read or "w" in read for read in reads.values()] == [False]
+    assert any("x" in {e.buffer for e in loads(s)} for s in loops_in(after.body))
 
 
 def test_a_long_row_is_summed_in_registers() -> None:
