@@ -31,7 +31,7 @@ from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import STEP_SHARED
 from opgen.schedule.fallback import Check
 from opgen.schedule.schedule import Schedule
-from opgen.schedule.steps import Bind, Fuse, Pack, Pair, Parallel
+from opgen.schedule.steps import Fuse, Pack, Pair, Parallel
 from opgen.schedule.targets import Target
 
 
@@ -71,18 +71,15 @@ def _scheduled(kernel: Kernel, kind: Target, machine: Machine | None, trial: Tri
 
 
 def _for_cuda(trial: Trial) -> None:
-    """Each nest by itself; recurrences without sums by blocks, where there are several."""
+    """Each nest by itself; but recurrences one after the other, each row by a thread, unless their steps sum up."""
     bound: list[For] = []
     for s in loops_in(trial.kernel.body):
-        summed = any(n.inner_loops for n in nests(trial.kernel) if holds_loop(s, n.names[0]))
-        inside = any(holds_loop(o, s.var) for o in bound)
-        if not is_around_steps(s) or inside:
+        if not is_around_steps(s) or any(holds_loop(o, s.var) for o in bound):
             continue
         rows = loops_at(trial.kernel, s)
-        if not isinstance(rows.core, For):  # recurrences one after the other, each row by a thread
-            CudaNest(rows, trial).run()
-            bound.append(s)
-        elif not summed and trial.take(Bind(s.var, "block.x")):
+        steps = any(loop.kind == "ordered" for loop in rows.loops)
+        summed = any(n.inner_loops for n in nests(trial.kernel) if holds_loop(s, n.names[0]))
+        if not (steps and summed) and trial.attempt(CudaNest(rows, trial).run):
             bound.append(s)
     for nest in nests(trial.kernel):
         if not any(holds_loop(s, nest.names[0]) for s in bound):

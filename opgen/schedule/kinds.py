@@ -10,6 +10,7 @@ from opgen.loop.nodes import For, Kernel, LoopKind, Stmt
 from opgen.loop.walk import allocs_in, holds_loop, loops_in
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.errors import ScheduleError
+from opgen.schedule.exchange import require_no_exchange
 from opgen.schedule.lanes import require_even_lanes
 from opgen.schedule.loops import require_independent, require_loops, rewrite_loops
 
@@ -72,6 +73,8 @@ def bind(kernel: Kernel, loop: str, axis: LoopKind) -> Kernel:
     """Give each iteration of an independent loop a GPU block or thread of its own.
 
     for y in 0..h: s    ->    for y in 0..h block.x: s
+
+    Threads of a launch do not wait for each other: what they would exchange is refused (`exchange.py`).
     """
     require_loops(kernel, "bind", [loop])
     if axis not in AXES:
@@ -85,7 +88,9 @@ def bind(kernel: Kernel, loop: str, axis: LoopKind) -> Kernel:
         require_independent(s, context, "bind")
         return _with_kind(s, axis)
 
-    return rewrite_loops(kernel, loop, rewrite)
+    bound = rewrite_loops(kernel, loop, rewrite)
+    require_no_exchange(bound, "bind", loop)
+    return bound
 
 
 def _require_place(kernel: Kernel, primitive: str, loop: str, kind: LoopKind) -> None:

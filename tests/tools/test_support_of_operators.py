@@ -14,8 +14,9 @@ from click.testing import CliRunner
 
 from opgen.grad import load
 from opgen.graph.compiled import CompiledModel
+from opgen.runtime.devices.emulation import EmulatedKernel
 from opgen.runtime.errors import ArgumentValueError
-from tools.support_matrix import judge, references, workers
+from tools.support_matrix import judge, on_cuda, references, workers
 from tools.support_matrix.__main__ import main
 from tools.support_matrix.cells import Cell, Given, cells
 from tools.support_matrix.covering import covering
@@ -123,3 +124,35 @@ def test_what_crashes_or_hangs_hides_nothing(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(workers, "PATIENCE", 1.0)
     found = workers.verdicts(["a", "crash", "b", "hang", "c"], fate, 2, 3, lambda _: None)
     assert found == ["a", "wrong: ended by SIGABRT", "b", "wrong: nothing for 1 s", "c"]
+
+
+# CUDA C ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_part_of_it_is_right_in_cuda_c() -> None:
+    ops = ("Relu", "Gather", "NonZero")
+    named = [word for op in ops for word in ("--op", op)]
+    result = CliRunner().invoke(main, ["--device", "emulated", "--sample", "2", "--jobs", "1", *named])
+    assert result.exit_code == 0, result.output
+    assert "6 cells of ONNX's operators" in result.output
+    (row,) = (line for line in result.output.splitlines() if "all 3" in line)
+    right, refused = (int(cell) for cell in row.split("│")[2:4])
+    assert right + refused == 6, result.output  # none left out
+
+
+@pytest.mark.parametrize(
+    ("fault", "verdict"),
+    [
+        (lambda a, reverse: a ^ 1, "wrong: differs from the interpreter by bits"),
+        (lambda a, reverse: a ^ reverse, "wrong: InternalError: 'Y' depends on the order of threads"),
+    ],
+)
+def test_faults_in_cuda_c_are_found(fault: Any, verdict: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = EmulatedKernel.__call__
+
+    def faulty(self: EmulatedKernel, arrays: Any, parameters: Any, *, reverse: bool = False) -> Any:
+        found = run(self, arrays, parameters, reverse=reverse)
+        return {name: fault(a.view(np.uint32), reverse).view(a.dtype) for name, a in found.items()}
+
+    monkeypatch.setattr(EmulatedKernel, "__call__", faulty)
+    assert on_cuda.judge(RELU, 0, "emulated") == verdict

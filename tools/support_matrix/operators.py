@@ -8,6 +8,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 
 import onnx
@@ -45,15 +46,25 @@ def newest(version: Version) -> int:
 def judged(names: Sequence[str], seed: int, sample: int | None, jobs: int, how: str = "cpu") -> list[tuple[Cell, str]]:
     """All cells of operators with their verdicts; or of each operator as many as `sample`, those first in its array.
 
-    `how` they run: `cpu`, or as CUDA C on a device (`cuda`) or `emulated`.
+    `how` they run: `cpu`, or as CUDA C on a device (`cuda`) or `emulated`: then calls that are refused do not count
+    among those of a sample, having no kernels; what is refused, a CPU shows as well.
     """
     module = load(SPECS)
-    found = [c for v in operators(module, names) for c in cells(module, v, newest(v), seed, sample or MOST)]
+    if how == "cpu" or sample is None:
+        found = [c for v in operators(module, names) for c in cells(module, v, newest(v), seed, sample or MOST)]
+    else:
+        found = [c for v in operators(module, names) for c in running(module, v, seed, sample)]
     with _kernels(), Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("operators", total=len(found))
         judge_one = (lambda c: judge(c, seed)) if how == "cpu" else (lambda c: on_cuda.judge(c, seed, how))
         said = verdicts(found, judge_one, jobs, STRETCH, lambda n: progress.update(task, completed=n))
     return list(zip(found, said, strict=True))
+
+
+def running(module: Module, version: Version, seed: int, sample: int) -> list[Cell]:
+    """The first cells of an operator that run; the first of all if none does."""
+    running = (c for c in cells(module, version, newest(version), seed) if on_cuda.runs(c, seed))
+    return list(islice(running, sample)) or list(cells(module, version, newest(version), seed, 1))
 
 
 @contextmanager

@@ -15,12 +15,11 @@ class CudaNest:
     nest: Nest
     trial: Trial
 
-    def run(self) -> None:
-        """The consecutive (else the innermost) loop over threads, everything around it over blocks."""
+    def run(self) -> bool:
+        """The consecutive (else the innermost) loop over threads, everything around it over blocks; whether one is."""
         names = self.nest.names
-        for along in dict.fromkeys((contiguous_loop(self.nest) or names[-1], *reversed(names))):
-            if self._spread(along):
-                return
+        candidates = dict.fromkeys((contiguous_loop(self.nest) or names[-1], *reversed(names)))
+        return any(self._spread(along) for along in candidates)
 
     def _spread(self, along: str) -> bool:
         threads = self._threads(along)
