@@ -24,7 +24,16 @@ from opgen.schedule.auto.cpu import CpuNest
 from opgen.schedule.auto.cuda import CudaNest
 from opgen.schedule.auto.decisions import Decisions
 from opgen.schedule.auto.neighbours import neighbours_last
-from opgen.schedule.auto.nests import Nest, count_of_terms, in_steps, is_around_steps, loops_at, nests, recurrences
+from opgen.schedule.auto.nests import (
+    Nest,
+    conditional_loops,
+    count_of_terms,
+    in_steps,
+    is_around_steps,
+    loops_at,
+    nests,
+    recurrences,
+)
 from opgen.schedule.auto.separated import separated
 from opgen.schedule.auto.sources import Sources
 from opgen.schedule.auto.trial import Trial
@@ -81,8 +90,9 @@ def _for_cuda(trial: Trial) -> None:
         summed = any(n.inner_loops for n in nests(trial.kernel) if holds_loop(s, n.names[0]))
         if not (steps and summed) and trial.attempt(CudaNest(rows, trial).run):
             bound.append(s)
+    told = conditional_loops(trial.kernel)  # by the device's memory, which the host does not read for a launch
     for nest in nests(trial.kernel):
-        if not any(holds_loop(s, nest.names[0]) for s in bound):
+        if nest.names[0] not in told and not any(holds_loop(s, nest.names[0]) for s in bound):
             trial.unless_broken(_named(nest), CudaNest(nest, trial).run)
 
 

@@ -6,6 +6,7 @@ fuse n, y -> n_y
 flatten y, x -> y_x
 merge i, i_1
 skew r, y_i 1 -> r_y
+own i 64 -> i_owner
 unroll x_i
 vectorize k_i
 parallel n_y
@@ -26,6 +27,7 @@ regroup y_i, x_o
 separate s -> first
 carry r at=k_o
 divide n_p at=k_o -> sums
+share j 32 at=i -> part
 prefetch input at=y_o in=x
 fill panel in=x
 stream output
@@ -330,6 +332,19 @@ def _relay(line: Line) -> steps.Step:
     return steps.Relay(loop, _integer(line.arguments[1]), outer, sums)
 
 
+def _own(line: Line) -> steps.Step:
+    _shape(line, "own LOOP OWNERS -> NAME", 2, results=1)
+    loop = line.arguments[0].text
+    return steps.Own(loop, _integer(line.arguments[1]), _names(line, f"{loop}_owner")[0])
+
+
+def _share(line: Line) -> steps.Step:
+    _shape(line, "share LOOP COUNT at=LOOP -> PART", 2, ["at"], results=1)
+    loop, at = line.arguments[0].text, line.options.get("at")
+    part = _names(line, f"{loop}_part")[0]
+    return steps.Share(loop, _integer(line.arguments[1]), part, None if at is None else at.text)
+
+
 def _regroup(line: Line) -> steps.Step:
     _shape(line, "regroup LOOP, INSIDE", 2)
     loop, inside = (w.text for w in line.arguments)
@@ -411,6 +426,7 @@ _READERS: dict[str, Callable[[Line], steps.Step]] = {
     "flatten": _flatten,
     "merge": _merge,
     "skew": _skew,
+    "own": _own,
     "unroll": _one(steps.Unroll),
     "vectorize": _one(steps.Vectorize),
     "parallel": _one(steps.Parallel),
@@ -434,6 +450,7 @@ _READERS: dict[str, Callable[[Line], steps.Step]] = {
     "separate": _separate,
     "carry": _carry,
     "divide": _divide,
+    "share": _share,
     "prefetch": _prefetch,
     "fill": _fill,
     "stream": _stream,

@@ -13,6 +13,7 @@ from opgen.schedule.fill import fill
 from opgen.schedule.flatten import flatten
 from opgen.schedule.fuse import fuse
 from opgen.schedule.merge import merge
+from opgen.schedule.own import own
 from opgen.schedule.pack import pack
 from opgen.schedule.pad import pad
 from opgen.schedule.partition import partition
@@ -52,6 +53,9 @@ from opgen.schedule.sum_steps import (
 )
 from opgen.schedule.sum_steps import (
     Separate as Separate,
+)
+from opgen.schedule.sum_steps import (
+    Share as Share,
 )
 from opgen.schedule.sum_steps import (
     SumStep,
@@ -186,6 +190,19 @@ class Bind(Placed):
 
     def run(self, kernel: Kernel) -> Kernel:
         return kinds.bind(kernel, self.loop, self.axis)
+
+
+@dataclass(frozen=True)
+class Own(Placed):
+    loop: str
+    owners: int
+    name: str
+
+    def __str__(self) -> str:
+        return f"own {self.loop} {self.owners} -> {self.name}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return own(kernel, self.loop, self.owners, self.name)
 
 
 @dataclass(frozen=True)
@@ -389,6 +406,7 @@ Step: TypeAlias = (
     | Flatten
     | Merge
     | Skew
+    | Own
     | Unroll
     | Vectorize
     | Parallel

@@ -16,6 +16,7 @@ from opgen.schedule.regroup import regroup
 from opgen.schedule.relay import relay
 from opgen.schedule.rfactor import rfactor
 from opgen.schedule.separate import separate
+from opgen.schedule.share import share
 from opgen.schedule.tensorize import tensorize
 
 
@@ -86,6 +87,21 @@ class Relay(Placed):
 
 
 @dataclass(frozen=True)
+class Share(Placed):
+    loop: str
+    count: int
+    name: str
+    at: str | None = None
+
+    def __str__(self) -> str:
+        at = "" if self.at is None else f" at={self.at}"
+        return f"share {self.loop} {self.count}{at} -> {self.name}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return share(kernel, self.loop, self.count, self.name, self.at)
+
+
+@dataclass(frozen=True)
 class Regroup(Placed):
     loop: str
     inside: str
@@ -149,4 +165,6 @@ class Tensorize(Placed):
         return tensorize(kernel, self.rows, self.columns, self.depth, self.name)
 
 
-SumStep: TypeAlias = Carry | Divide | Rfactor | Prefix | Relay | Regroup | Separate | Distribute | Pair | Tensorize
+SumStep: TypeAlias = (
+    Carry | Divide | Rfactor | Share | Prefix | Relay | Regroup | Separate | Distribute | Pair | Tensorize
+)

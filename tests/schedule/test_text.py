@@ -17,6 +17,7 @@ from opgen.schedule.steps import (
     Flatten,
     Fuse,
     Merge,
+    Own,
     Pack,
     Pad,
     Pair,
@@ -30,6 +31,7 @@ from opgen.schedule.steps import (
     Relay,
     Reorder,
     Separate,
+    Share,
     Skew,
     Split,
     Stage,
@@ -48,6 +50,7 @@ reorder n, y, x_o, k_block, r, s, c, x_i, k_lane
 fuse n, y -> n_y
 merge n_y, m
 skew r, y_i -2 -> r_y
+own i 64 -> i_owner
 unroll x_i
 vectorize k_lane
 parallel n_y
@@ -68,6 +71,8 @@ prefix t 16 -> running
 relay t 4096 -> t_o, before
 regroup y_i, x_o
 carry r at=n_y
+share j 32 at=i -> part
+share j 4096 -> part
 prefetch input at=y in=c
 fill panel in=x_i
 stream output
@@ -107,6 +112,8 @@ def random_step(rng: random.Random) -> Step:
             Flatten(name(), name(), name()),
             Merge(name(), name()),
             Skew(name(), name(), rng.randint(-3, 3), name()),
+            Own(name(), rng.randint(2, 99), name()),
+            Share(name(), rng.randint(2, 99), name(), rng.choice((None, name()))),
             Unroll(name()),
             Vectorize(name()),
             Parallel(name()),

@@ -19,8 +19,24 @@ from opgen.loop.analysis.joined import whole_of
 from opgen.loop.analysis.lanes import lane_variable, per_lane
 from opgen.loop.analysis.polynomial import atom, polynomial
 from opgen.loop.analysis.steps import steps_apart
-from opgen.loop.nodes import INDEX, Alloc, Barrier, Binary, Block, Const, Expr, For, If, Let, Load, Stmt, Store, Var
-from opgen.loop.walk import expressions, free_vars, map_expr, skeleton, substitute_expr, walk_expr
+from opgen.loop.nodes import (
+    INDEX,
+    Alloc,
+    Barrier,
+    Binary,
+    Block,
+    Compare,
+    Const,
+    Expr,
+    For,
+    If,
+    Let,
+    Load,
+    Stmt,
+    Store,
+    Var,
+)
+from opgen.loop.walk import expressions, free_vars, map_expr, reads_memory, skeleton, substitute_expr, walk_expr
 
 
 @dataclass(frozen=True)
@@ -155,7 +171,7 @@ class _Iterations:
         names = {name for access in accesses for step in access.path for name in _bound(step)}
         inside = [_ranges(access.path) for access in accesses]
         columns = list(zip(*(_spelt_out(access) for access in accesses), strict=True))
-        for column in (*_whole(columns), *columns):
+        for column in (*_whole(columns), *columns, *_owners(accesses, self.loop.var)):
             if all(i is column[0] or i == column[0] for i in column) and self._apart_outside(
                 column[0], column[0], names
             ):
@@ -227,6 +243,32 @@ def _whole(columns: list[tuple[Expr, ...]]) -> Iterator[tuple[Expr, ...]]:
         divisors = {i.right for i in quotients if isinstance(i, Binary)}
         if None not in found and len(divisors) == 1:
             yield tuple(e for e in found if e is not None)
+
+
+def _owners(accesses: list[_Access], loop: str) -> Iterator[tuple[Expr, ...]]:
+    """What the elements of all accesses are known to have: where each is under `e == o`, and `e` is made of indices in
+    the same way, elements of different `o` are different ones.
+    """
+    first, *others = [_told(access, loop) for access in accesses]
+    for place, owner in first.items():
+        if all(place in told for told in others):
+            yield (owner, *(told[place] for told in others))
+
+
+def _told(access: _Access, loop: str) -> dict[Expr, Expr]:
+    """Of conditions `e == o` on an access those whose `e` is made of its indices alone: these, by number, to `o`."""
+    guards = [step.condition for step in access.path if isinstance(step, _Guard)]
+    equal = [c for c in guards if isinstance(c, Compare) and c.op == "eq"]
+    if not equal:
+        return {}
+    inside = {loop, *(name for step in access.path for name in _bound(step))}
+    numbers = {i: Var(f"#{k}", INDEX) for k, i in enumerate(access.indices) if isinstance(i, Var)}
+    found: dict[Expr, Expr] = {}
+    for c in equal:
+        place = map_expr(lambda n: numbers.get(n, n) if isinstance(n, Var) else n, c.left)
+        if not reads_memory(place) and free_vars(place).isdisjoint(inside):
+            found[place] = c.right
+    return found
 
 
 def _bound(step: _Step) -> tuple[str, ...]:

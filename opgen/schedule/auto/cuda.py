@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from opgen.schedule.auto.nests import Nest, contiguous_loop
+from opgen.loop import build as b
+from opgen.loop.nodes import Const, Expr, Store
+from opgen.loop.walk import holds_loop, loops_in, reads_memory
+from opgen.schedule.auto.nests import Nest, contiguous_loop, depends, nest_of, updates
 from opgen.schedule.auto.trial import Trial
-from opgen.schedule.cost.calibration import GPU_FUSED, GPU_THREADS, GPU_WARP
-from opgen.schedule.steps import Bind, Reorder, Split
+from opgen.schedule.cost.calibration import (
+    GPU_FULL,
+    GPU_FUSED,
+    GPU_OWNERS,
+    GPU_ROW_OWNERS,
+    GPU_SHARED,
+    GPU_THREADS,
+    GPU_WARP,
+)
+from opgen.schedule.loops import extent
+from opgen.schedule.steps import Bind, Fuse, Own, Reorder, Share, Split, Version
 
 
 @dataclass(frozen=True)
@@ -18,8 +30,10 @@ class CudaNest:
     def run(self) -> bool:
         """The consecutive (else the innermost) loop over threads, everything around it over blocks; whether one is."""
         names = self.nest.names
+        if updates(self.nest) and self.trial.attempt(self._updates):
+            return True
         candidates = dict.fromkeys((contiguous_loop(self.nest) or names[-1], *reversed(names)))
-        return any(self._spread(along) for along in candidates)
+        return any(self._spread(along) for along in candidates) or self.trial.attempt(self._to_one)
 
     def _spread(self, along: str) -> bool:
         threads = self._threads(along)
@@ -28,10 +42,13 @@ class CudaNest:
         order = () if along == self.nest.names[-1] else (Reorder((*others, block, thread)),)
         taken = self.trial.take(Split(along, threads, "guard", block, thread), *order, Bind(thread, "thread.x"))
         if taken:
-            constant = all(self.nest.extent(n) is not None for n in others)
-            around = [*others, block][: None if constant else GPU_FUSED]
-            self.trial.fused_prefix(around, lambda name: Bind(name, "block.x"))
+            self._blocks([*others, block])
         return taken
+
+    def _blocks(self, around: list[str]) -> None:
+        """Blocks for what is around threads, those within first."""
+        constant = all(self.nest.extent(n) is not None for n in around[:-1])
+        self.trial.fused_prefix(around[: None if constant else GPU_FUSED], lambda name: Bind(name, "block.x"))
 
     def _threads(self, along: str) -> int:
         extent = self.nest.extent(along)
@@ -39,3 +56,102 @@ class CudaNest:
         while extent is not None and threads > GPU_WARP and threads // 2 >= extent:
             threads //= 2
         return threads
+
+    # updates at places that values tell -----------------------------------------------------------------------------
+
+    def _updates(self) -> bool:
+        """Threads along what places do not tell; and, where these are few, along the elements that are updated.
+
+        block o, i: thread j: for n: if p[n] % 64 == o: y[p[n], i, j] += v[n, i, j]
+        """
+        free = [n for n in self.nest.names if self._is_free(n)]
+        rest = [n for n in self.nest.names if n not in free]
+        if not rest or (free and not self.trial.take(*self._outside(free, rest))):
+            return False
+        if not free:
+            return self._owned(rest[0])
+        many = self._many(free)
+        if many != b.TRUE and many != b.FALSE:
+            suffix = "rows"
+            if self.trial.take(Version(free[0], many, suffix)):
+                copy = CudaNest(nest_of(self.trial.kernel, f"{free[0]}_{suffix}"), self.trial)
+                copy._rows([f"{n}_{suffix}" for n in free], ())
+        return self._rows(free, () if many == b.TRUE else (rest[0],))
+
+    def _outside(self, free: list[str], rest: list[str]) -> tuple[Reorder, ...]:
+        order = (*free, *rest)
+        return () if order == self.nest.names else (Reorder(order),)
+
+    def _is_free(self, loop: str) -> bool:
+        """Whether iterations of a loop update elements of their own, as an index tells that reads no memory."""
+        return all(any(depends(i, loop) and not reads_memory(i) for i in s.indices) for s in self.nest.results)
+
+    def _many(self, free: list[str]) -> Expr:
+        """Whether loops have enough iterations for all threads."""
+        sizes: Expr = Const(1)
+        for s in self.nest.loops:
+            if s.var in free:
+                sizes = b.mul(sizes, extent(s))
+        return b.compare("ge", sizes, GPU_FULL)
+
+    def _owned(self, loop: str) -> bool:
+        """Owners of elements, one a thread."""
+        owner = self.trial.fresh(f"{loop}_owner")
+        block, thread = f"{owner}_o", f"{owner}_t"
+        return self.trial.take(
+            Own(loop, GPU_OWNERS, owner),
+            Split(owner, GPU_THREADS // 2, "exact", block, thread),
+            Bind(thread, "thread.x"),
+            Bind(block, "block.x"),
+        )
+
+    def _rows(self, free: list[str], told: tuple[str, ...]) -> bool:
+        """Threads along the loop in which rows lie consecutively, of `free` ones that stand outside of all others; and
+        owners of elements around them, if there is a loop for that.
+        """
+        along = contiguous_loop(self.nest)
+        along = along if along in free else free[-1]
+        others = [n for n in free if n != along]
+        owner = self.trial.fresh(f"{free[0]}_owner")
+        owned = (Own(told[0], GPU_ROW_OWNERS, owner),) if told else ()
+        owners = [owner] if told else []
+        block, thread = self.trial.fresh(f"{along}_o"), self.trial.fresh(f"{along}_t")
+        taken = self.trial.take(
+            *owned,
+            Split(along, self._threads(along), "guard", block, thread),
+            Reorder((*owners, *others, block, thread)),
+            Bind(thread, "thread.x"),
+            *(Bind(o, "block.y") for o in owners),
+        )
+        if taken:
+            self._blocks([*others, block])
+        return taken
+
+    # reductions to one number ---------------------------------------------------------------------------------------
+
+    def _to_one(self) -> bool:
+        """A reduction by many threads, and what they made by fewer.
+
+        block, thread i: for j.o: part[i] += x[j.o*n + i]; thread k: part2[k] += part[..]; y = all of part2
+        """
+        inside = any(holds_loop(s.body, self.nest.names[0]) for s in loops_in(self.trial.kernel.body))
+        if inside or not isinstance(self.nest.core, Store) or self.nest.core.indices:
+            return False
+        loop, *inner = self.nest.names
+        for name in inner:
+            both = self.trial.fresh(f"{loop}_{name}")
+            if not self.trial.take(Fuse(loop, name, both)):
+                return False
+            loop = both
+        for count in GPU_SHARED:
+            part = self.trial.fresh(f"{loop}_part")
+            block, thread = f"{part}_o", f"{part}_t"
+            if not self.trial.take(
+                Share(loop, count, part),
+                Split(f"{part}_i", min(count, GPU_THREADS // 2), "exact", block, thread),
+                Bind(thread, "thread.x"),
+                Bind(block, "block.x"),
+            ):
+                return False
+            loop = f"{part}_j"
+        return True

@@ -269,6 +269,15 @@ GPU_FUSED = 3
 """loops: the most of unknown extent that are fused over the blocks: each makes the indices harder to reason about [not
 recorded]"""
 
+GPU_OWNERS = 1 << 14
+"""owners: of updates that no loop shares out, one a thread [not recorded]"""
+GPU_ROW_OWNERS = 64
+"""owners: of updates of rows, whose loops have less than GPU_FULL iterations [not recorded]"""
+GPU_FULL = 1 << 14
+"""threads: that keep a GPU busy [not recorded]"""
+GPU_SHARED = (1 << 14, 128)
+"""threads: that share a reduction to one number, and what these made [not recorded]"""
+
 # Recurrences --------------------------------------------------------------------------------------------------------
 ROWS_AT_ONCE = 8
 """rows: that go through short steps together, as many as there are ways in a set of the first cache [E152]"""

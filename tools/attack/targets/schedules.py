@@ -32,6 +32,7 @@ STEPS = (
     "divide {l} at={l} space={s} -> v{m}", "prefetch {b} at={l} in={l}", "fill {b} in={l}", "partition {l} {n}, -1",
     "tighten {l}", "widen {b} -> w{m}", "pair {l} -> h{m}, i{m}", "skew {l}, {l} 1 -> j{m}",
     "tensorize {l}, {l}, {l} -> t{m}", "version {l} 1 < 2 -> u{m}",
+    "own {l} {n} -> o{m}", "share {l} {n} at={l} -> x{m}",
 )  # fmt: skip
 NUMBERS = (1, 2, 3, 4, 7, 8, 16, 64, 1000, 65536, 999999999)
 
