@@ -1,7 +1,7 @@
 """The small device functions that emitted code calls, each with what it needs.
 
 They are written in plain C with integer arithmetic where a rounding matters, so that a C++ compiler for the CPU gives
-the same bits.  Only those in use are printed, in the order of this table.
+the same bits; a GPU has instructions for two of them.  Only those in use are printed, in the order of this table.
 """
 
 from __future__ import annotations
@@ -119,6 +119,7 @@ if (magnitude >= 0x0f800000u) return __int_as_float((i32)(sign | 0x70000000u | m
 const f32 scaled = __int_as_float((i32)magnitude) * 5.192296858534828e+33f;
 return __int_as_float((i32)(sign | (u32)__float_as_int(scaled)));""",
         "Exact; the product with 2^112 moves the exponent's bias and makes denormals normal.",
+        on_device='f32 x;\nasm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h));\nreturn x;',
     ),
     "bf16_from_f32": Helper(
         "bf16",
@@ -140,6 +141,7 @@ if (magnitude >= 0x38800000u) return (f16)(sign | ((magnitude - 0x38000000u + 0x
 const f32 aligned = __int_as_float((i32)magnitude) + 0.5f;
 return (f16)(sign | ((u32)__float_as_int(aligned) - 0x3f000000u));""",
         "Rounds to nearest even; a NaN stays a NaN.  Adding 0.5 puts a denormal's last bit in the last place.",
+        on_device='f16 h;\nasm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x));\nreturn h;',
     ),
     "f32_odd_from_f64": Helper(
         "f32",
