@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from opgen.loop import build as b
 from opgen.loop.nodes import Const, Expr, Store
 from opgen.loop.walk import holds_loop, loops_in, reads_memory
+from opgen.schedule.auto.cuda_tile import tile_of
 from opgen.schedule.auto.nests import Nest, contiguous_loop, depends, nest_of, updates
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import (
@@ -31,6 +32,9 @@ class CudaNest:
         """The consecutive (else the innermost) loop over threads, everything around it over blocks; whether one is."""
         names = self.nest.names
         if updates(self.nest) and self.trial.attempt(self._updates):
+            return True
+        tile = tile_of(self.nest)
+        if tile is not None and self.trial.attempt(lambda: tile.run(self.nest, self.trial)):
             return True
         candidates = dict.fromkeys((contiguous_loop(self.nest) or names[-1], *reversed(names)))
         return any(self._spread(along) for along in candidates) or self.trial.attempt(self._to_one)

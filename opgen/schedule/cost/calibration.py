@@ -269,6 +269,18 @@ GPU_FUSED = 3
 """loops: the most of unknown extent that are fused over the blocks: each makes the indices harder to reason about [not
 recorded]"""
 
+GPU_TILED = 1 << 15
+"""threads: that there must be for each to have several results [not recorded]"""
+GPU_LANES = range(7, 97)
+"""threads: along a row that is no multiple of a warp, for tiles [not recorded]"""
+GPU_VECTORS = (4, 2, 1)
+"""results of a thread: along which its warp runs [not recorded]"""
+GPU_PLACES = (8, 7, 6, 5, 4, 3, 2, 1)
+"""results of a thread: across them [not recorded]"""
+GPU_NEARLY = 0.8
+"""share: of the best tile's terms for each load that one along a loop further in may have [not recorded]"""
+GPU_TERMS = 512
+"""multiplications of a thread: up to which all of its terms are code of their own [not recorded]"""
 GPU_OWNERS = 1 << 14
 """owners: of updates that no loop shares out, one a thread [not recorded]"""
 GPU_ROW_OWNERS = 64
