@@ -27,7 +27,7 @@ regroup y_i, x_o
 separate s -> first
 carry r at=k_o
 divide n_p at=k_o -> sums
-share j 32 at=i -> part
+share j 32 at=i space=heap -> part
 prefetch input at=y_o in=x
 fill panel in=x
 stream output
@@ -339,10 +339,12 @@ def _own(line: Line) -> steps.Step:
 
 
 def _share(line: Line) -> steps.Step:
-    _shape(line, "share LOOP COUNT at=LOOP -> PART", 2, ["at"], results=1)
+    _shape(line, "share LOOP COUNT at=LOOP space=SPACE -> PART", 2, ["at", "space"], results=1)
     loop, at = line.arguments[0].text, line.options.get("at")
+    space = _choice(line.options.get("space"), "heap", ("heap", "shared"), "space")
     part = _names(line, f"{loop}_part")[0]
-    return steps.Share(loop, _integer(line.arguments[1]), part, None if at is None else at.text)
+    count = _integer(line.arguments[1])
+    return steps.Share(loop, count, part, None if at is None else at.text, cast(Space, space))
 
 
 def _regroup(line: Line) -> steps.Step:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from opgen.loop import build as b
 from opgen.loop.nodes import (
     Alloc,
+    Barrier,
     Binary,
     BinaryOp,
     Block,
@@ -18,6 +19,7 @@ from opgen.loop.nodes import (
     Kernel,
     Let,
     Load,
+    Space,
     Stmt,
     Store,
 )
@@ -45,7 +47,7 @@ MOST = 1 << 16
 """Most that share a reduction: each has an element of memory for every result."""
 
 
-def share(kernel: Kernel, loop: str, count: int, name: str, at: str | None = None) -> Kernel:
+def share(kernel: Kernel, loop: str, count: int, name: str, at: str | None = None, space: Space = "heap") -> Kernel:
     """Let `count` reduce every count-th step each, into results of their own in memory, which are then reduced.
 
                                       alloc part[4] heap
@@ -62,7 +64,8 @@ def share(kernel: Kernel, loop: str, count: int, name: str, at: str | None = Non
 
     The iterations of `part_i` are independent, for GPUs' threads; the last loop is a reduction as before.  With `at`, a
     loop over results that holds nothing but further such loops and the reduction, each result has `count` of its own:
-    `part[n, 4]`, made in loops with the suffix `part` before all results.  The order of the reduction changes, always
+    `part[n, 4]`, made in loops with the suffix `part` before all results.  In space `shared` the parts are those of a
+    GPU block's threads, which wait for each other before these are reduced.  The order of the reduction changes, always
     in the same way: the result does not depend on threads.
     """
     require_loops(kernel, "share", [loop] if at is None else [loop, at])
@@ -71,11 +74,24 @@ def share(kernel: Kernel, loop: str, count: int, name: str, at: str | None = Non
     found = [s for s in loops_in(kernel.body) if s.var == loop]
     if len(found) != 1:
         raise ScheduleError(f"share {loop}: there are {len(found)} loops of that name")
-    step = _Share.of(found[0], count, name)
+    if space == "shared":
+        _require_block(kernel, loop, at)
+    step = _Share.of(found[0], count, name, space)
     before = with_body(kernel, step.run(kernel.body, at))
     new = declared_in(before.body) - declared_in(kernel.body)
     require_fresh(kernel, "share", sorted({*step.names, *new}))
     return before
+
+
+def _require_block(kernel: Kernel, loop: str, at: str | None) -> None:
+    """Refuse shared memory but of a block that makes one result: the next one's threads would meet some that still read."""
+    if at is not None:
+        raise ScheduleError(f"share {loop}: a block's threads share a result at a time", "leave out the loop")
+    around = [s for s in loops_in(kernel.body) if s.var != loop and holds_loop(s.body, loop)]
+    other = next((s for s in around if not s.kind.startswith("block")), None)
+    if other is not None or not around:
+        what = "no loop" if other is None else f"the loop '{other.var}', which is {other.kind},"
+        raise ScheduleError(f"share {loop}: {what} is around it", "bind what is around it to blocks before")
 
 
 @dataclass(frozen=True)
@@ -85,9 +101,10 @@ class _Share:
     op: BinaryOp
     count: int
     name: str
+    space: Space
 
     @staticmethod
-    def of(loop: For, count: int, name: str) -> _Share:
+    def of(loop: For, count: int, name: str, space: Space) -> _Share:
         body: Stmt = loop
         while isinstance(body, For | Let) or (isinstance(body, If) and body.otherwise is None):
             if isinstance(body, For) and body.kind != "serial":
@@ -96,7 +113,7 @@ class _Share:
         op = operation(body) if isinstance(body, Store) else None
         if not isinstance(body, Store) or op is None or body.mask is not None or body.indices:
             raise ScheduleError(f"share {loop.var}: its body is not one step of a sum, product, minimum or maximum")
-        return _Share(loop, body, op, count, name)
+        return _Share(loop, body, op, count, name, space)
 
     @property
     def names(self) -> list[str]:
@@ -139,7 +156,7 @@ class _Share:
         places = [fold_all(b.sub(b.var(p.var), p.start)) for p in around]
         sizes = [fold_all(b.maximum(extent(p), 0)) for p in around]
         dtype = self.store.value.type.dtype
-        whole = Buffer(self.name, dtype, (*sizes, Const(self.count)), "heap")
+        whole = Buffer(self.name, dtype, (*sizes, Const(self.count)), self.space)
         before, steps, after = self._reduction(inner)
         first: Stmt = self._parts(steps, places)
         for p in reversed(around):
@@ -148,7 +165,8 @@ class _Share:
         last: Stmt = b.alloc(inner.buffers, b.block((*before, self._whole(places), *after)))
         for p in reversed(around):
             last = For(p.var, p.start, p.stop, last)
-        return b.alloc(whole, b.block((first, last)))
+        waits = (Barrier(),) if self.space == "shared" else ()
+        return b.alloc(whole, b.block((first, *waits, last)))
 
     def _reduction(self, s: Alloc) -> tuple[tuple[Stmt, ...], Stmt, tuple[Stmt, ...]]:
         """What stands before the reduction in the life of its accumulator, the reduction, and what follows it."""

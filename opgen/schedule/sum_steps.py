@@ -92,13 +92,14 @@ class Share(Placed):
     count: int
     name: str
     at: str | None = None
+    space: Space = "heap"
 
     def __str__(self) -> str:
         at = "" if self.at is None else f" at={self.at}"
-        return f"share {self.loop} {self.count}{at} -> {self.name}"
+        return f"share {self.loop} {self.count}{at} space={self.space} -> {self.name}"
 
     def run(self, kernel: Kernel) -> Kernel:
-        return share(kernel, self.loop, self.count, self.name, self.at)
+        return share(kernel, self.loop, self.count, self.name, self.at, self.space)
 
 
 @dataclass(frozen=True)

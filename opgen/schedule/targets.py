@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.schedule import Schedule
-from opgen.schedule.steps import Bind, Pair, Prefix, Step, Tensorize
+from opgen.schedule.steps import Bind, Pair, Prefix, Share, Step, Tensorize
 
 Target: TypeAlias = Literal["cpu", "cuda"]
 
@@ -17,7 +17,8 @@ _NAMES: dict[Target, str] = {"cpu": "CPUs", "cuda": "GPUs"}
 def require_target(schedule: Schedule, kind: Target) -> None:
     """Raises ScheduleError, with its place if the schedule was read from a text, for a step of another target."""
     for step in schedule.steps:
-        only = _ONLY.get(type(step), kind)
+        shared = isinstance(step, Share) and step.space == "shared"
+        only = "cuda" if shared else _ONLY.get(type(step), kind)
         if only != kind:
             message = f"{step}: a step for {_NAMES[only]}, and the target is one of the {_NAMES[kind]}"
             raise ScheduleError(message, "leave it out, or choose another target", step.span)

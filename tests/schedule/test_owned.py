@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from opgen.codegen.cuda import emit
+from opgen.loop.bind import bind
 from opgen.loop.interpret import interpret
 from opgen.loop.nodes import Kernel
 from opgen.loop.parse import parse_kernel
@@ -117,6 +118,18 @@ def test_updated_rows_by_default(sizes: dict[str, int]) -> None:
     same(kernel, apply(kernel, schedule), arrays_for(ROWS, sizes, np.random.default_rng(SEED)), sizes)
 
 
+def test_long_rows_are_reduced_by_blocks() -> None:
+    kernel, sizes = simplify(bind(parse_kernel(LEAST), {"columns": 600})), {"m": 9}
+    schedule = default_schedule(kernel, "cuda")
+    assert "bind i block.x\nshare j 128 space=shared -> j_part\nbind j_part_i thread.x\n" in str(schedule)
+    same(
+        kernel,
+        apply(kernel, schedule),
+        arrays_for(LEAST, {**sizes, "columns": 600}, np.random.default_rng(SEED)),
+        sizes,
+    )
+
+
 def test_updated_elements_by_default() -> None:
     kernel, sizes = simplify(parse_kernel(ELEMENTS)), {"n": 7, "columns": 5, "m": 300}
     schedule = default_schedule(kernel, "cuda")
@@ -128,7 +141,7 @@ def test_updated_elements_by_default() -> None:
 def test_a_reduction_to_one_number_by_default(sizes: dict[str, int]) -> None:
     kernel = simplify(parse_kernel(LEAST))
     schedule = default_schedule(kernel, "cuda")
-    assert "fuse k, l -> k_l\nshare k_l 16384 -> k_l_part\n" in str(schedule)
+    assert "fuse k, l -> k_l\nshare k_l 16384 space=heap -> k_l_part\n" in str(schedule)
     same(kernel, apply(kernel, schedule), arrays_for(LEAST, sizes, np.random.default_rng(SEED)), sizes)
 
 
@@ -169,6 +182,7 @@ SCHEDULES = {
         "share l 3 -> part\nparallel part_i",
         "share j 4 at=i -> part\nbind i_part block.x\nbind part_i thread.x\nbind i block.x",
         "share j 2 at=i\nparallel i",
+        "bind i block.x\nshare j 8 space=shared -> part\nbind part_i thread.x",
         "fuse k, l -> kl\nshare kl 64 -> part\nshare part_j 4 -> again\nbind part_i thread.x",
     ],
 }
@@ -198,6 +212,9 @@ REFUSED = {
     (LEAST, "share k 1"): "share k: 1 are not from 2 to 65536",
     (LEAST, "share i 4"): "share i: its body is not one step of a sum, product, minimum or maximum",
     (LEAST, "share j 4 at=k"): "share j: it is not inside 'k'",
+    (LEAST, "share j 4 at=i space=shared"): "share j: a block's threads share a result at a time",
+    (LEAST, "share j 4 space=shared"): "share j: the loop 'i', which is serial, is around it",
+    (LEAST, "share k 4 space=shared"): "share k: no loop is around it",
     (LEAST, "share j 4 -> v"): "share: the name 'v' is taken",
     (LEAST, "parallel i\nshare j 4 at=i"): "share j: the loop 'i' is already parallel",
     (ROWS, "share k 4"): "share k: its body is not one step of a sum, product, minimum or maximum",

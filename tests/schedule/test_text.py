@@ -71,8 +71,8 @@ prefix t 16 -> running
 relay t 4096 -> t_o, before
 regroup y_i, x_o
 carry r at=n_y
-share j 32 at=i -> part
-share j 4096 -> part
+share j 32 at=i space=heap -> part
+share j 4096 space=shared -> part
 prefetch input at=y in=c
 fill panel in=x_i
 stream output

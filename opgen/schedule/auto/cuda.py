@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from opgen.loop import build as b
 from opgen.loop.nodes import Const, Expr, Store
 from opgen.loop.walk import holds_loop, loops_in, reads_memory
+from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.cuda_tile import tile_of
-from opgen.schedule.auto.nests import Nest, contiguous_loop, depends, nest_of, updates
+from opgen.schedule.auto.nests import Nest, consecutive_terms, contiguous_loop, depends, is_contiguous, nest_of, updates
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import (
     GPU_FULL,
     GPU_FUSED,
+    GPU_LONG,
     GPU_OWNERS,
+    GPU_PARTS,
     GPU_ROW_OWNERS,
     GPU_SHARED,
     GPU_THREADS,
@@ -35,6 +39,8 @@ class CudaNest:
             return True
         tile = tile_of(self.nest)
         if tile is not None and self.trial.attempt(lambda: tile.run(self.nest, self.trial)):
+            return True
+        if self.trial.attempt(self._rows_of_terms):
             return True
         candidates = dict.fromkeys((contiguous_loop(self.nest) or names[-1], *reversed(names)))
         return any(self._spread(along) for along in candidates) or self.trial.attempt(self._to_one)
@@ -130,6 +136,36 @@ class CudaNest:
         if taken:
             self._blocks([*others, block])
         return taken
+
+    # sums of what lies consecutively --------------------------------------------------------------------------------
+
+    def _rows_of_terms(self) -> bool:
+        """A block for each result, whose threads read side by side.
+
+        block i: thread t: for j.o: part[t] += x[i, j.o*128 + t]; wait; y[i] = all of part
+        """
+        loop, along = consecutive_terms(self.nest), contiguous_loop(self.nest) or self.nest.names[-1]
+        count = 0 if loop is None else self._sharing(constant_extent(loop))
+        side_by_side = any(is_contiguous(e, along, self.nest.shapes) for e in self.nest.summed)
+        if loop is None or not count or side_by_side:
+            return False
+        if not self.trial.fused_prefix(self.nest.names, lambda name: Bind(name, "block.x")):
+            return False
+        name = loop.var
+        for threads in (count, *((GPU_PARTS,) if count > 2 * GPU_PARTS else ())):
+            part = self.trial.fresh(f"{name}_part")
+            shared = Share(name, threads, part, space="shared")
+            if not self.trial.take(shared, Bind(f"{part}_i", "thread.x")):
+                return False
+            name = f"{part}_j"
+        return True
+
+    def _sharing(self, terms: int | None) -> int:
+        """How many threads share a result of so many terms; 0 if each has one of its own."""
+        results = prod(self.nest.extent(n) or 1 for n in self.nest.names)
+        if terms is None or terms >= GPU_LONG:
+            return GPU_THREADS // 2
+        return GPU_WARP if terms >= 2 * GPU_WARP and results < GPU_FULL else 0
 
     # reductions to one number ---------------------------------------------------------------------------------------
 

@@ -281,6 +281,10 @@ GPU_NEARLY = 0.8
 """share: of the best tile's terms for each load that one along a loop further in may have [not recorded]"""
 GPU_TERMS = 512
 """multiplications of a thread: up to which all of its terms are code of their own [not recorded]"""
+GPU_LONG = 512
+"""terms: of a sum from which on a block makes it [not recorded]"""
+GPU_PARTS = 16
+"""threads: of those that make a sum the ones that add up what all made [not recorded]"""
 GPU_OWNERS = 1 << 14
 """owners: of updates that no loop shares out, one a thread [not recorded]"""
 GPU_ROW_OWNERS = 64
