@@ -84,7 +84,7 @@ def share(kernel: Kernel, loop: str, count: int, name: str, at: str | None = Non
 
 
 def _require_block(kernel: Kernel, loop: str, at: str | None) -> None:
-    """Refuse shared memory but of a block that makes one result: the next one's threads would meet some that still read."""
+    """Refuse shared memory but of a block that makes one result: threads of a next one would meet some that read."""
     if at is not None:
         raise ScheduleError(f"share {loop}: a block's threads share a result at a time", "leave out the loop")
     around = [s for s in loops_in(kernel.body) if s.var != loop and holds_loop(s.body, loop)]
