@@ -26,28 +26,34 @@ static __device__ __forceinline__ i64 max_i64(i64 a, i64 b) {
     return a >= b ? a : b;
 }
 
-// Grid (4096, 1, 1), block (32, 1, 1).
-extern "C" __global__ void __launch_bounds__(32)
+// Grid (256, 1, 1), block (16, 8, 1).
+extern "C" __global__ void __launch_bounds__(128)
 conv2d_float32_NHWC_0(
     const f32* __restrict__ input,
     const f32* __restrict__ filter,
     f32* __restrict__ output) {
-    const i64 n_y_x_k_o = (i64)blockIdx.x;
-    const i64 n_y = n_y_x_k_o / 16;
-    const i64 n = n_y / 16;
-    const i64 y = n_y % 16;
-    const i64 x = n_y_x_k_o % 16;
+    const i64 n_b_y_x_o_k_o = (i64)blockIdx.x;
+    const i64 n_b_y = n_b_y_x_o_k_o / 8;
+    const i64 n_b = n_b_y / 16;
+    const i64 y = n_b_y % 16;
+    const i64 x_o = n_b_y_x_o_k_o % 8;
+    const i64 n_w = (i64)threadIdx.y;
     const i64 k_t = (i64)threadIdx.x;
-    if (k_t < 16) {
-        f32 acc[1];
-        acc[0] = 0.0f;
-        for (i64 r = max_i64(0, y * -1 + 1); r < min_i64(3, 17 - y); ++r) {
-            for (i64 s = max_i64(0, x * -1 + 1); s < min_i64(3, 17 - x); ++s) {
-                for (i64 c = 0; c < 16; ++c) {
-                    acc[0] = fmaf(input[((n * 16 + (y + r - 1)) * 16 + (x + s - 1)) * 16 + c], filter[((r * 3 + s) * 16 + c) * 16 + k_t], acc[0]);
+    f32 acc[2][1];
+    acc[0][0] = 0.0f;
+    acc[1][0] = 0.0f;
+    for (i64 r = max_i64(0, y * -1 + 1); r < min_i64(3, 17 - y); ++r) {
+        for (i64 s = 0; s < 3; ++s) {
+            for (i64 c = 0; c < 16; ++c) {
+                if (x_o * 2 + s - 1 >= 0) {
+                    acc[0][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y + r - 1)) * 16 + (x_o * 2 + s - 1)) * 16 + c], filter[((r * 3 + s) * 16 + c) * 16 + k_t], acc[0][0]);
+                }
+                if (x_o * 2 + s < 16) {
+                    acc[1][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y + r - 1)) * 16 + (x_o * 2 + s)) * 16 + c], filter[((r * 3 + s) * 16 + c) * 16 + k_t], acc[1][0]);
                 }
             }
         }
-        output[((n * 16 + y) * 16 + x) * 16 + k_t] = acc[0];
     }
+    output[(((n_b * 8 + n_w) * 16 + y) * 16 + x_o * 2) * 16 + k_t] = acc[0][0];
+    output[(((n_b * 8 + n_w) * 16 + y) * 16 + (x_o * 2 + 1)) * 16 + k_t] = acc[1][0];
 }

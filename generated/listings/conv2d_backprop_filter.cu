@@ -26,28 +26,30 @@ static __device__ __forceinline__ i64 max_i64(i64 a, i64 b) {
     return a >= b ? a : b;
 }
 
-// Grid (4096, 1, 1), block (32, 1, 1).
-extern "C" __global__ void __launch_bounds__(32)
+// Grid (256, 1, 1), block (16, 8, 1).
+extern "C" __global__ void __launch_bounds__(128)
 conv2d_backprop_filter_float32_NHWC_0(
     const f32* __restrict__ input,
     const f32* __restrict__ out_backprop,
     f32* __restrict__ output) {
-    const i64 r_s_c_k_o = (i64)blockIdx.x;
-    const i64 r_s = r_s_c_k_o / 16;
-    const i64 r = r_s / 16;
-    const i64 s = r_s % 16;
-    const i64 c = r_s_c_k_o % 16;
+    const i64 r_b_s_c_o_k_o = (i64)blockIdx.x;
+    const i64 r_b_s = r_b_s_c_o_k_o / 8;
+    const i64 r_b = r_b_s / 16;
+    const i64 s = r_b_s % 16;
+    const i64 c_o = r_b_s_c_o_k_o % 8;
+    const i64 r_w = (i64)threadIdx.y;
     const i64 k_t = (i64)threadIdx.x;
-    if (k_t < 16) {
-        f32 acc[1];
-        acc[0] = 0.0f;
-        for (i64 n = 0; n < 16; ++n) {
-            for (i64 y = max_i64(0, r * -1 + 7); y < min_i64(16, 23 - r); ++y) {
-                for (i64 x = max_i64(0, s * -1 + 7); x < min_i64(16, 23 - s); ++x) {
-                    acc[0] = fmaf(out_backprop[((n * 16 + y) * 16 + x) * 16 + k_t], input[((n * 16 + (y + r - 7)) * 16 + (x + s - 7)) * 16 + c], acc[0]);
-                }
+    f32 acc[2][1];
+    acc[0][0] = 0.0f;
+    acc[1][0] = 0.0f;
+    for (i64 n = 0; n < 16; ++n) {
+        for (i64 y = max_i64(0, r_b * -8 - r_w + 7); y < min_i64(16, 23 - (r_b * 8 + r_w)); ++y) {
+            for (i64 x = max_i64(0, s * -1 + 7); x < min_i64(16, 23 - s); ++x) {
+                acc[0][0] = fmaf(out_backprop[((n * 16 + y) * 16 + x) * 16 + k_t], input[((n * 16 + (y + (r_b * 8 + r_w) - 7)) * 16 + (x + s - 7)) * 16 + c_o * 2], acc[0][0]);
+                acc[1][0] = fmaf(out_backprop[((n * 16 + y) * 16 + x) * 16 + k_t], input[((n * 16 + (y + (r_b * 8 + r_w) - 7)) * 16 + (x + s - 7)) * 16 + (c_o * 2 + 1)], acc[1][0]);
             }
         }
-        output[((r * 16 + s) * 16 + c) * 16 + k_t] = acc[0];
     }
+    output[(((r_b * 8 + r_w) * 16 + s) * 16 + c_o * 2) * 16 + k_t] = acc[0][0];
+    output[(((r_b * 8 + r_w) * 16 + s) * 16 + (c_o * 2 + 1)) * 16 + k_t] = acc[1][0];
 }

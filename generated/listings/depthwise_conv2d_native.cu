@@ -18,36 +18,124 @@ typedef unsigned short bf16;
 typedef float f32;
 typedef double f64;
 
-static __device__ __forceinline__ i64 min_i64(i64 a, i64 b) {
-    return a <= b ? a : b;
-}
-
-static __device__ __forceinline__ i64 max_i64(i64 a, i64 b) {
-    return a >= b ? a : b;
-}
-
-// Grid (65536, 1, 1), block (32, 1, 1).
-extern "C" __global__ void __launch_bounds__(32)
+// Grid (1024, 1, 1), block (16, 8, 1).
+extern "C" __global__ void __launch_bounds__(128)
 depthwise_conv2d_native_float32_NHWC_0(
     const f32* __restrict__ input,
     const f32* __restrict__ filter,
     f32* __restrict__ output) {
-    const i64 n_y_x_c_q_o = (i64)blockIdx.x;
-    const i64 n_y_x = n_y_x_c_q_o / 16;
-    const i64 n_y = n_y_x / 16;
-    const i64 n = n_y / 16;
-    const i64 y = n_y % 16;
-    const i64 x = n_y_x % 16;
-    const i64 c = n_y_x_c_q_o % 16;
+    const i64 n_b_y_c_x_o_q_o = (i64)blockIdx.x;
+    const i64 n_b_y_c = n_b_y_c_x_o_q_o / 2;
+    const i64 n_b_y = n_b_y_c / 16;
+    const i64 n_b = n_b_y / 16;
+    const i64 y = n_b_y % 16;
+    const i64 c = n_b_y_c % 16;
+    const i64 x_o = n_b_y_c_x_o_q_o % 2;
+    const i64 n_w = (i64)threadIdx.y;
     const i64 q_t = (i64)threadIdx.x;
-    if (q_t < 16) {
-        f32 acc[1];
-        acc[0] = 0.0f;
-        for (i64 r = max_i64(0, y * -1 + 1); r < min_i64(3, 17 - y); ++r) {
-            for (i64 s = max_i64(0, x * -1 + 1); s < min_i64(3, 17 - x); ++s) {
-                acc[0] = fmaf(input[((n * 16 + (y + r - 1)) * 16 + (x + s - 1)) * 16 + c], filter[((r * 3 + s) * 16 + c) * 16 + q_t], acc[0]);
-            }
+    f32 acc[8][1];
+    acc[0][0] = 0.0f;
+    acc[1][0] = 0.0f;
+    acc[2][0] = 0.0f;
+    acc[3][0] = 0.0f;
+    acc[4][0] = 0.0f;
+    acc[5][0] = 0.0f;
+    acc[6][0] = 0.0f;
+    acc[7][0] = 0.0f;
+    if (y - 1 >= 0) {
+        if (x_o * 8 - 1 >= 0) {
+            acc[0][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y - 1)) * 16 + (x_o * 8 - 1)) * 16 + c], filter[c * 16 + q_t], acc[0][0]);
         }
-        output[((n * 16 + y) * 16 + x) * 256 + (c * 16 + q_t)] = acc[0];
+        acc[1][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y - 1)) * 16 + x_o * 8) * 16 + c], filter[c * 16 + q_t], acc[1][0]);
+        acc[2][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y - 1)) * 16 + (x_o * 8 + 1)) * 16 + c], filter[c * 16 + q_t], acc[2][0]);
+        acc[3][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y - 1)) * 16 + (x_o * 8 + 2)) * 16 + c], filter[c * 16 + q_t], acc[3][0]);
+        acc[4][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y - 1)) * 16 + (x_o * 8 + 3)) * 16 + c], filter[c * 16 + q_t], acc[4][0]);
+        acc[5][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y - 1)) * 16 + (x_o * 8 + 4)) * 16 + c], filter[c * 16 + q_t], acc[5][0]);
+        acc[6][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y - 1)) * 16 + (x_o * 8 + 5)) * 16 + c], filter[c * 16 + q_t], acc[6][0]);
+        acc[7][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y - 1)) * 16 + (x_o * 8 + 6)) * 16 + c], filter[c * 16 + q_t], acc[7][0]);
+        acc[0][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y - 1)) * 16 + x_o * 8) * 16 + c], filter[(16 + c) * 16 + q_t], acc[0][0]);
+        acc[1][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y - 1)) * 16 + (x_o * 8 + 1)) * 16 + c], filter[(16 + c) * 16 + q_t], acc[1][0]);
+        acc[2][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y - 1)) * 16 + (x_o * 8 + 2)) * 16 + c], filter[(16 + c) * 16 + q_t], acc[2][0]);
+        acc[3][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y - 1)) * 16 + (x_o * 8 + 3)) * 16 + c], filter[(16 + c) * 16 + q_t], acc[3][0]);
+        acc[4][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y - 1)) * 16 + (x_o * 8 + 4)) * 16 + c], filter[(16 + c) * 16 + q_t], acc[4][0]);
+        acc[5][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y - 1)) * 16 + (x_o * 8 + 5)) * 16 + c], filter[(16 + c) * 16 + q_t], acc[5][0]);
+        acc[6][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y - 1)) * 16 + (x_o * 8 + 6)) * 16 + c], filter[(16 + c) * 16 + q_t], acc[6][0]);
+        acc[7][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y - 1)) * 16 + (x_o * 8 + 7)) * 16 + c], filter[(16 + c) * 16 + q_t], acc[7][0]);
+        acc[0][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y - 1)) * 16 + (x_o * 8 + 1)) * 16 + c], filter[(32 + c) * 16 + q_t], acc[0][0]);
+        acc[1][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y - 1)) * 16 + (x_o * 8 + 2)) * 16 + c], filter[(32 + c) * 16 + q_t], acc[1][0]);
+        acc[2][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y - 1)) * 16 + (x_o * 8 + 3)) * 16 + c], filter[(32 + c) * 16 + q_t], acc[2][0]);
+        acc[3][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y - 1)) * 16 + (x_o * 8 + 4)) * 16 + c], filter[(32 + c) * 16 + q_t], acc[3][0]);
+        acc[4][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y - 1)) * 16 + (x_o * 8 + 5)) * 16 + c], filter[(32 + c) * 16 + q_t], acc[4][0]);
+        acc[5][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y - 1)) * 16 + (x_o * 8 + 6)) * 16 + c], filter[(32 + c) * 16 + q_t], acc[5][0]);
+        acc[6][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y - 1)) * 16 + (x_o * 8 + 7)) * 16 + c], filter[(32 + c) * 16 + q_t], acc[6][0]);
+        if (x_o * 8 + 8 < 16) {
+            acc[7][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y - 1)) * 16 + (x_o * 8 + 8)) * 16 + c], filter[(32 + c) * 16 + q_t], acc[7][0]);
+        }
     }
+    if (x_o * 8 - 1 >= 0) {
+        acc[0][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + y) * 16 + (x_o * 8 - 1)) * 16 + c], filter[(48 + c) * 16 + q_t], acc[0][0]);
+    }
+    acc[1][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + y) * 16 + x_o * 8) * 16 + c], filter[(48 + c) * 16 + q_t], acc[1][0]);
+    acc[2][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + y) * 16 + (x_o * 8 + 1)) * 16 + c], filter[(48 + c) * 16 + q_t], acc[2][0]);
+    acc[3][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + y) * 16 + (x_o * 8 + 2)) * 16 + c], filter[(48 + c) * 16 + q_t], acc[3][0]);
+    acc[4][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + y) * 16 + (x_o * 8 + 3)) * 16 + c], filter[(48 + c) * 16 + q_t], acc[4][0]);
+    acc[5][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + y) * 16 + (x_o * 8 + 4)) * 16 + c], filter[(48 + c) * 16 + q_t], acc[5][0]);
+    acc[6][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + y) * 16 + (x_o * 8 + 5)) * 16 + c], filter[(48 + c) * 16 + q_t], acc[6][0]);
+    acc[7][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + y) * 16 + (x_o * 8 + 6)) * 16 + c], filter[(48 + c) * 16 + q_t], acc[7][0]);
+    acc[0][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + y) * 16 + x_o * 8) * 16 + c], filter[(64 + c) * 16 + q_t], acc[0][0]);
+    acc[1][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + y) * 16 + (x_o * 8 + 1)) * 16 + c], filter[(64 + c) * 16 + q_t], acc[1][0]);
+    acc[2][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + y) * 16 + (x_o * 8 + 2)) * 16 + c], filter[(64 + c) * 16 + q_t], acc[2][0]);
+    acc[3][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + y) * 16 + (x_o * 8 + 3)) * 16 + c], filter[(64 + c) * 16 + q_t], acc[3][0]);
+    acc[4][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + y) * 16 + (x_o * 8 + 4)) * 16 + c], filter[(64 + c) * 16 + q_t], acc[4][0]);
+    acc[5][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + y) * 16 + (x_o * 8 + 5)) * 16 + c], filter[(64 + c) * 16 + q_t], acc[5][0]);
+    acc[6][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + y) * 16 + (x_o * 8 + 6)) * 16 + c], filter[(64 + c) * 16 + q_t], acc[6][0]);
+    acc[7][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + y) * 16 + (x_o * 8 + 7)) * 16 + c], filter[(64 + c) * 16 + q_t], acc[7][0]);
+    acc[0][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + y) * 16 + (x_o * 8 + 1)) * 16 + c], filter[(80 + c) * 16 + q_t], acc[0][0]);
+    acc[1][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + y) * 16 + (x_o * 8 + 2)) * 16 + c], filter[(80 + c) * 16 + q_t], acc[1][0]);
+    acc[2][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + y) * 16 + (x_o * 8 + 3)) * 16 + c], filter[(80 + c) * 16 + q_t], acc[2][0]);
+    acc[3][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + y) * 16 + (x_o * 8 + 4)) * 16 + c], filter[(80 + c) * 16 + q_t], acc[3][0]);
+    acc[4][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + y) * 16 + (x_o * 8 + 5)) * 16 + c], filter[(80 + c) * 16 + q_t], acc[4][0]);
+    acc[5][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + y) * 16 + (x_o * 8 + 6)) * 16 + c], filter[(80 + c) * 16 + q_t], acc[5][0]);
+    acc[6][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + y) * 16 + (x_o * 8 + 7)) * 16 + c], filter[(80 + c) * 16 + q_t], acc[6][0]);
+    if (x_o * 8 + 8 < 16) {
+        acc[7][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + y) * 16 + (x_o * 8 + 8)) * 16 + c], filter[(80 + c) * 16 + q_t], acc[7][0]);
+    }
+    if (y + 1 < 16) {
+        if (x_o * 8 - 1 >= 0) {
+            acc[0][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y + 1)) * 16 + (x_o * 8 - 1)) * 16 + c], filter[(96 + c) * 16 + q_t], acc[0][0]);
+        }
+        acc[1][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y + 1)) * 16 + x_o * 8) * 16 + c], filter[(96 + c) * 16 + q_t], acc[1][0]);
+        acc[2][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y + 1)) * 16 + (x_o * 8 + 1)) * 16 + c], filter[(96 + c) * 16 + q_t], acc[2][0]);
+        acc[3][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y + 1)) * 16 + (x_o * 8 + 2)) * 16 + c], filter[(96 + c) * 16 + q_t], acc[3][0]);
+        acc[4][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y + 1)) * 16 + (x_o * 8 + 3)) * 16 + c], filter[(96 + c) * 16 + q_t], acc[4][0]);
+        acc[5][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y + 1)) * 16 + (x_o * 8 + 4)) * 16 + c], filter[(96 + c) * 16 + q_t], acc[5][0]);
+        acc[6][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y + 1)) * 16 + (x_o * 8 + 5)) * 16 + c], filter[(96 + c) * 16 + q_t], acc[6][0]);
+        acc[7][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y + 1)) * 16 + (x_o * 8 + 6)) * 16 + c], filter[(96 + c) * 16 + q_t], acc[7][0]);
+        acc[0][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y + 1)) * 16 + x_o * 8) * 16 + c], filter[(112 + c) * 16 + q_t], acc[0][0]);
+        acc[1][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y + 1)) * 16 + (x_o * 8 + 1)) * 16 + c], filter[(112 + c) * 16 + q_t], acc[1][0]);
+        acc[2][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y + 1)) * 16 + (x_o * 8 + 2)) * 16 + c], filter[(112 + c) * 16 + q_t], acc[2][0]);
+        acc[3][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y + 1)) * 16 + (x_o * 8 + 3)) * 16 + c], filter[(112 + c) * 16 + q_t], acc[3][0]);
+        acc[4][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y + 1)) * 16 + (x_o * 8 + 4)) * 16 + c], filter[(112 + c) * 16 + q_t], acc[4][0]);
+        acc[5][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y + 1)) * 16 + (x_o * 8 + 5)) * 16 + c], filter[(112 + c) * 16 + q_t], acc[5][0]);
+        acc[6][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y + 1)) * 16 + (x_o * 8 + 6)) * 16 + c], filter[(112 + c) * 16 + q_t], acc[6][0]);
+        acc[7][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y + 1)) * 16 + (x_o * 8 + 7)) * 16 + c], filter[(112 + c) * 16 + q_t], acc[7][0]);
+        acc[0][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y + 1)) * 16 + (x_o * 8 + 1)) * 16 + c], filter[(128 + c) * 16 + q_t], acc[0][0]);
+        acc[1][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y + 1)) * 16 + (x_o * 8 + 2)) * 16 + c], filter[(128 + c) * 16 + q_t], acc[1][0]);
+        acc[2][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y + 1)) * 16 + (x_o * 8 + 3)) * 16 + c], filter[(128 + c) * 16 + q_t], acc[2][0]);
+        acc[3][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y + 1)) * 16 + (x_o * 8 + 4)) * 16 + c], filter[(128 + c) * 16 + q_t], acc[3][0]);
+        acc[4][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y + 1)) * 16 + (x_o * 8 + 5)) * 16 + c], filter[(128 + c) * 16 + q_t], acc[4][0]);
+        acc[5][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y + 1)) * 16 + (x_o * 8 + 6)) * 16 + c], filter[(128 + c) * 16 + q_t], acc[5][0]);
+        acc[6][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y + 1)) * 16 + (x_o * 8 + 7)) * 16 + c], filter[(128 + c) * 16 + q_t], acc[6][0]);
+        if (x_o * 8 + 8 < 16) {
+            acc[7][0] = fmaf(input[(((n_b * 8 + n_w) * 16 + (y + 1)) * 16 + (x_o * 8 + 8)) * 16 + c], filter[(128 + c) * 16 + q_t], acc[7][0]);
+        }
+    }
+    output[(((n_b * 8 + n_w) * 16 + y) * 16 + x_o * 8) * 256 + (c * 16 + q_t)] = acc[0][0];
+    output[(((n_b * 8 + n_w) * 16 + y) * 16 + (x_o * 8 + 1)) * 256 + (c * 16 + q_t)] = acc[1][0];
+    output[(((n_b * 8 + n_w) * 16 + y) * 16 + (x_o * 8 + 2)) * 256 + (c * 16 + q_t)] = acc[2][0];
+    output[(((n_b * 8 + n_w) * 16 + y) * 16 + (x_o * 8 + 3)) * 256 + (c * 16 + q_t)] = acc[3][0];
+    output[(((n_b * 8 + n_w) * 16 + y) * 16 + (x_o * 8 + 4)) * 256 + (c * 16 + q_t)] = acc[4][0];
+    output[(((n_b * 8 + n_w) * 16 + y) * 16 + (x_o * 8 + 5)) * 256 + (c * 16 + q_t)] = acc[5][0];
+    output[(((n_b * 8 + n_w) * 16 + y) * 16 + (x_o * 8 + 6)) * 256 + (c * 16 + q_t)] = acc[6][0];
+    output[(((n_b * 8 + n_w) * 16 + y) * 16 + (x_o * 8 + 7)) * 256 + (c * 16 + q_t)] = acc[7][0];
 }

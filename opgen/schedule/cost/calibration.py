@@ -279,7 +279,7 @@ GPU_PLACES = (8, 7, 6, 5, 4, 3, 2, 1)
 """results of a thread: across them [not recorded]"""
 GPU_NEARLY = 0.8
 """share: of the best tile's terms for each load that one along a loop further in may have [not recorded]"""
-GPU_TERMS = 512
+GPU_TERMS = 200
 """multiplications of a thread: up to which all of its terms are code of their own [not recorded]"""
 GPU_LONG = 512
 """terms: of a sum from which on a block makes it [not recorded]"""
