@@ -190,7 +190,28 @@ class _Generic:
                 numbers = tuple(FLOAT_LISTS[(k + which) % len(FLOAT_LISTS)] for k in range(len(numbers)))
             value: Any = (numbers[0] if numbers else which) if decl.scalar else numbers
             found[at] = replace(argument, dtype=dtype, value=value)
-        return found
+        return self._lowered(sample, found)
+
+    def _lowered(self, sample: Sample, arguments: list[Argument | None]) -> list[Argument | None]:
+        """Where a size says how many dimensions a pack of an argument has, arguments behind it of a rank that fits."""
+        counted = next((at for at, a in enumerate(arguments) if a is not None and any(a.sizes)), None)
+        known = 0 if counted is None else max(k or 0 for k in getattr(arguments[counted], "sizes", ()))
+        if counted is None or not known or self._fits(sample, arguments):
+            return arguments
+        lower = [
+            a
+            if a is None or at <= counted or a.value is not None or a.shape_rank < known
+            else replace(a, shape_rank=a.shape_rank - known)
+            for at, a in enumerate(arguments)
+        ]
+        return lower if self._fits(sample, lower) else arguments
+
+    def _fits(self, sample: Sample, arguments: list[Argument | None]) -> bool:
+        try:
+            instance(self.module, self.op.name, arguments, {**sample.given(), **sample.attributes}, sample.outputs)
+        except (CallError, DiagnosticError):
+            return False
+        return True
 
 
 class _Plain:
