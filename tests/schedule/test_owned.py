@@ -118,6 +118,11 @@ def test_updated_rows_by_default(sizes: dict[str, int]) -> None:
     same(kernel, apply(kernel, schedule), arrays_for(ROWS, sizes, np.random.default_rng(SEED)), sizes)
 
 
+def test_a_reduction_of_few_terms_has_one_thread() -> None:
+    kernel = simplify(bind(parse_kernel(LEAST), {"m": 20, "columns": 100}))
+    assert "share k" not in str(default_schedule(kernel, "cuda"))
+
+
 def test_long_rows_are_reduced_by_blocks() -> None:
     kernel, sizes = simplify(bind(parse_kernel(LEAST), {"columns": 600})), {"m": 9}
     schedule = default_schedule(kernel, "cuda")

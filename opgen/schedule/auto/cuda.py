@@ -13,6 +13,7 @@ from opgen.schedule.auto.cuda_tile import tile_of
 from opgen.schedule.auto.nests import Nest, consecutive_terms, contiguous_loop, depends, is_contiguous, nest_of, updates
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import (
+    GPU_ALONE,
     GPU_FULL,
     GPU_FUSED,
     GPU_LONG,
@@ -175,7 +176,9 @@ class CudaNest:
         block, thread i: for j.o: part[i] += x[j.o*n + i]; thread k: part2[k] += part[..]; y = all of part2
         """
         inside = any(holds_loop(s.body, self.nest.names[0]) for s in loops_in(self.trial.kernel.body))
-        if inside or not isinstance(self.nest.core, Store) or self.nest.core.indices:
+        terms = [self.nest.extent(n) for n in self.nest.names]
+        few = None not in terms and prod(n or 0 for n in terms) < GPU_ALONE
+        if inside or few or not isinstance(self.nest.core, Store) or self.nest.core.indices:
             return False
         loop, *inner = self.nest.names
         for name in inner:

@@ -291,6 +291,8 @@ GPU_ROW_OWNERS = 64
 """owners: of updates of rows, whose loops have less than GPU_FULL iterations [not recorded]"""
 GPU_FULL = 1 << 14
 """threads: that keep a GPU busy [not recorded]"""
+GPU_ALONE = 4096
+"""terms: up to which one thread makes a number of them sooner than memory for others is had [not recorded]"""
 GPU_SHARED = (1 << 14, 128)
 """threads: that share a reduction to one number, and what these made [not recorded]"""
 
