@@ -8,11 +8,13 @@ from typing import TypeVar
 from opgen.spec import model as m
 from opgen.spec import syntax as s
 from opgen.spec.algorithms import with_algorithms
+from opgen.spec.calls import in_turn, named_ops, with_calls
 from opgen.spec.counted import counted
 from opgen.spec.examples import check_example
 from opgen.spec.expand import Fragments, in_place
 from opgen.spec.functions import Functions
 from opgen.spec.generic.check import check_generics
+from opgen.spec.generic.instances import passing_of
 from opgen.spec.generic.opens import is_generic
 from opgen.spec.gradients import GradientChecker, check_inheritance, gradient_of, in_order
 from opgen.spec.limits import OPS, ORDER
@@ -29,8 +31,10 @@ def check(report: Report, name: str, doc: str, files: Sequence[s.File]) -> m.Mod
     """The module of some files, imported ones before those that import them; mistakes go to the report."""
     items = [item for file in files for item in file.items]
     functions = Functions(report, _once(report, [i for i in items if isinstance(i, s.FunctionDecl)], "function"))
-    fragments = Fragments(_once(report, [i for i in items if isinstance(i, s.FragmentDecl)], "fragment"))
-    written = [i for i in items if isinstance(i, s.OpDecl)]
+    named = named_ops(items)
+    placed = [with_calls(i, named) for i in items if isinstance(i, s.FragmentDecl)]
+    fragments = Fragments(_once(report, placed, "fragment"))
+    written = [with_calls(i, named) for i in items if isinstance(i, s.OpDecl)]
     decls = _once(report, [op for decl in written for op in counted(report, decl, fragments)], "op")
     for fragment in fragments.values():
         check_name(report, fragment.name.name, fragment.name.span)
@@ -39,11 +43,14 @@ def check(report: Report, name: str, doc: str, files: Sequence[s.File]) -> m.Mod
         report.stop_beyond(len(decls), OPS, "ops", decl.name.span)
     open_ = [d for d in decls if is_generic(in_place(d.items, fragments))]
     plain = [d for d in decls if d not in open_]
-    built = _ops(report, plain, fragments, functions)
-    ops = [built.get(decl.name.name) for decl in plain]
     checked = [functions[d.name.name] for d in items if isinstance(d, s.FunctionDecl)]
     right = tuple(dict.fromkeys(f for f in checked if f is not None))
-    generics = check_generics(report, open_, fragments, right)
+    known: m.Ops = dict.fromkeys(sorted(named))
+    generics = check_generics(report, open_, fragments, right, known)
+    ordered = in_turn(report, decls, fragments)
+    known |= {g.name: g if any(d.name.name == g.name for d in ordered) else None for g in generics}
+    built = _ops(report, plain, ordered, fragments, functions, known)
+    ops = [built.get(decl.name.name) for decl in plain]
     module = m.Module(
         name, tuple(o for o in ops if o is not None), right, doc, generics, versions_of(report, decls, fragments)
     )
@@ -57,22 +64,24 @@ def check(report: Report, name: str, doc: str, files: Sequence[s.File]) -> m.Mod
 
 def _ops(
     report: Report,
-    decls: Sequence[s.OpDecl],
+    plain: Sequence[s.OpDecl],
+    ordered: Sequence[s.OpDecl],
     fragments: Fragments,
     functions: Functions,
+    known: m.Ops,
 ) -> dict[str, m.OpSpec | None]:
-    """The ops by name, gradients after what they are gradients of."""
+    """The plain ops by name, each after those that it uses; `known` are the generic ones, and gets these."""
     for fragment in fragments.values():
         check_inheritance(report, fragment)
     measure = Measure(report, functions.costs)
     built: dict[str, m.OpSpec | None] = {}
     orders: dict[str, int] = {}
-    for decl, circle in in_order({d.name.name: d for d in decls}):
+    for decl, circle in in_order({d.name.name: d for d in ordered if d in plain}):
         gradient = gradient_of(decl)
         name = decl.name.name
         if gradient is None:
             check_inheritance(report, decl)
-            checker = OpChecker(report, decl, fragments, functions)
+            checker = OpChecker(report, decl, fragments, functions, passing_of(known))
             built[name] = _checked(report, decl, checker, fragments, functions)
         elif circle is not None:
             report.add("S022", f"'{name}' is its own gradient", circle)
@@ -86,7 +95,7 @@ def _ops(
                 built[name] = None
                 continue
             built[name] = _checked(report, decl, GradientChecker(report, decl, gradient, forward), fragments, functions)
-        made = built.get(name)
+        made = known[name] = built.get(name)
         if made is not None:
             measure.add(made, decl.name.span)
     return built

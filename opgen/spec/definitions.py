@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from typing import TypeAlias
 
 from opgen.diagnostics import Span
 from opgen.spec import model as m
@@ -21,17 +22,29 @@ from opgen.spec.text import plural
 from opgen.spec.updates import UpdateChecker
 from opgen.spec.walk import reads_values
 
+Call: TypeAlias = Callable[[s.OpCall, Sequence[m.Definition]], Sequence[m.Definition]]
+"""What a call of an op stands for, behind some definitions."""
+
 
 def check_definitions(
-    scope: Scope, decls: Sequence[s.DefinitionDecl], outputs: Mapping[str, m.Tensor]
+    scope: Scope,
+    items: Sequence[s.DefinitionDecl | s.OpCall],
+    outputs: Mapping[str, m.Tensor],
+    called: Call = lambda call, before: (),
 ) -> list[m.Definition]:
     """The definitions of intermediate tensors and of `outputs`, in order; mistakes are noted."""
+    decls = [d for d in items if isinstance(d, s.DefinitionDecl)]
     scope.later_tensors = {d.target.name for d in decls if d.let}
+    scope.later_tensors |= {n.name for d in items if isinstance(d, s.OpCall) for n in d.names}
     done: set[str] = set()
     defined: list[m.Definition] = []
     foretold = Foretold(scope, decls, outputs)
     before = len(scope.report)
-    for decl in decls:
+    for decl in items:
+        if isinstance(decl, s.OpCall):
+            scope.later_tensors -= {n.name for n in decl.names}
+            defined += called(decl, defined)
+            continue
         name = decl.target.name
         if decl.update is not None:
             _update(scope, decl, defined, outputs, foretold)

@@ -68,8 +68,8 @@ class Functions(Mapping[str, "m.Function | None"]):
             found = plural(len(decl.returns.values), "value")
             message = f"'{decl.name.name}' returns ({names}), found {found}"
             self._report.add("S021", message, decl.returns.span)
-        if len(self._report) > before:
-            return None
+        if len(self._report) > before or None in results:
+            return None  # what a result needs may be wrong, which is noted elsewhere
         cost = size((e for e in (*(value for _, value in lets), *results) if e is not None), self.costs)
         if not self._report.at_most(cost, FUNCTION_STEPS, f"steps in a call of '{decl.name.name}'", decl.name.span):
             return None

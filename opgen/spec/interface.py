@@ -73,7 +73,7 @@ def _declared(items: Iterable[s.Item]) -> Iterable[s.Ident]:
             yield item.name
         if isinstance(item, s.AttrDecl) and item.alias is not None:
             yield item.alias
-        if isinstance(item, s.LetDecl | s.PackLet):
+        if isinstance(item, s.LetDecl | s.PackLet | s.OpCall):
             yield from item.names
         if isinstance(item, s.DefinitionDecl) and item.let:
             yield item.target

@@ -340,6 +340,7 @@ class MathResolver(Resolver):
     def unknown_function(self, tree: s.Call) -> None:
         known = [
             *self.scope.functions,
+            *self.scope.ops,
             *SHAPE_FUNCTIONS,
             *SCALAR_FUNCTIONS,
             *PAIR_FUNCTIONS,

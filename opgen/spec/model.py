@@ -278,8 +278,8 @@ class OpSpec:
 
 @dataclass(frozen=True, slots=True)
 class GenericOp:
-    """An op that leaves a form open.  `decl` has the fragments that it uses in place; `functions` are those of its
-    module.  `instances` are those made of it so far, by form.
+    """An op that leaves a form open.  `decl` has the fragments that it uses in place; `functions` and `ops` are those
+    of its module.  `instances` are those made of it so far, by form.
     """
 
     name: str
@@ -289,6 +289,7 @@ class GenericOp:
     doc: str = ""
     span: Span | None = field(default=None, compare=False, repr=False)
     instances: OrderedDict[object, object] = field(default_factory=OrderedDict, compare=False, repr=False, hash=False)
+    ops: Ops = field(default_factory=dict, compare=False, repr=False, hash=False)
 
     @property
     def inputs(self) -> tuple[s.TensorDecl | s.SeveralDecl | s.StaticDecl | s.SizesDecl, ...]:
@@ -313,6 +314,10 @@ class GenericOp:
             for i in self.decl.items
             if isinstance(i, s.TensorDecl | s.SeveralDecl) and i.keyword in ("output", "outputs")
         )
+
+
+Ops: TypeAlias = "dict[str, OpSpec | GenericOp | None]"
+"""The ops of a module by name; None stands for one that is wrong."""
 
 
 @dataclass(frozen=True, slots=True)

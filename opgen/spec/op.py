@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from opgen.diagnostics import DiagnosticError
 from opgen.spec import model as m
@@ -13,11 +13,13 @@ from opgen.spec.definitions import check_definitions
 from opgen.spec.effects import check_effects
 from opgen.spec.expand import Fragments, expand
 from opgen.spec.functions import let_values
+from opgen.spec.inlining import Inliner
 from opgen.spec.interface import InterfaceBuilder
 from opgen.spec.limits import PARTS
 from opgen.spec.measure import fits
 from opgen.spec.names import check_function_name, check_name, snake_case
 from opgen.spec.parse import parse_expression
+from opgen.spec.passing import Passing
 from opgen.spec.polynomial import differences
 from opgen.spec.report import Report
 from opgen.spec.resolve import Resolver
@@ -29,7 +31,10 @@ from opgen.spec.values import example_values
 
 
 class OpChecker:
-    """Checks one op; `check` gives its model, or None with its mistakes noted."""
+    """Checks one op; `check` gives its model, or None with its mistakes noted.
+
+    `passing` makes what checks the calls of other ops in it.
+    """
 
     def __init__(
         self,
@@ -37,12 +42,15 @@ class OpChecker:
         decl: s.OpDecl,
         fragments: Fragments,
         functions: Mapping[str, m.Function | None],
+        passing: Callable[[Scope, str], Passing],
     ) -> None:
         self.report = report
         self._before = len(report)
         self.decl = decl
         self.items = expand(report, decl.items, fragments)
         self.scope = Scope(report, functions)
+        self._passing = passing(self.scope, decl.name.name)
+        self.scope.ops = self._passing.ops
         self.interface = InterfaceBuilder(self.scope, self.items)
 
     def check(self) -> m.OpSpec | None:
@@ -53,7 +61,8 @@ class OpChecker:
         self.interface.build_inputs()
         checks = self._checks()
         self.interface.build_outputs()
-        definitions = self._definitions()
+        inliner = self._inliner()
+        definitions = self._definitions(inliner)
         built = self.interface.built
         self._outputs_defined()
         spec = m.OpSpec(
@@ -64,14 +73,14 @@ class OpChecker:
             inputs=tuple(built.inputs),
             attrs=tuple(built.attrs),
             outputs=tuple(built.outputs),
-            checks=tuple(checks),
+            checks=(*checks, *inliner.checks),
             definitions=tuple(definitions),
             examples=self._examples(),
             specializations=specializations(self.report, self.items, built, set(self.scope.symbols)),
             doc="" if self.decl.doc is None else self.decl.doc.value,
             span=self.decl.span,
         )
-        if len(self.report) > self._before:
+        if len(self.report) > self._before or inliner.failed:
             return None
         check_effects(self.report, spec)
         check_stretched(self.report, spec, spec.definitions)
@@ -156,11 +165,16 @@ class OpChecker:
 
     # Mathematics ----------------------------------------------------------------------------------
 
-    def _definitions(self) -> list[m.Definition]:
-        decls = [i for i in self.items if isinstance(i, s.DefinitionDecl)]
+    def _inliner(self) -> Inliner:
+        built = self.interface.built
+        arguments = [*(t.name for t in built.inputs), *(a.name for a in built.attrs)]
+        return Inliner(self.scope, self._passing, arguments, built.spans)
+
+    def _definitions(self, inliner: Inliner) -> list[m.Definition]:
+        decls = [i for i in self.items if isinstance(i, s.DefinitionDecl | s.OpCall)]
         outputs = {o.name: o for o in self.interface.built.outputs}
         self._constants()
-        return check_definitions(self.scope, decls, outputs)
+        return check_definitions(self.scope, decls, outputs, inliner.definitions)
 
     def _constants(self) -> None:
         for item in self.items:

@@ -12,6 +12,7 @@ from functools import reduce
 from typing import TypeAlias
 
 from opgen.spec import model as m
+from opgen.spec.walk import transform
 
 Monomial: TypeAlias = tuple[m.Expr, ...]
 """A product of atoms, in a fixed order; () is 1."""
@@ -131,6 +132,15 @@ def _divide(above: int, above_atoms: Monomial, below: int, below_atoms: Monomial
     return reduce(lambda left, right: m.Operation("*", left, right), factors)
 
 
+def quotient(whole: m.Expr, part: m.Expr) -> m.Expr | None:
+    """What a product of sizes is divided by some of its factors; None where they are none."""
+    above, below = polynomial(whole).terms, polynomial(part).terms
+    if len(above) != 1 or len(below) != 1:
+        return None
+    ((atoms, scale),), ((factors, by),) = above.items(), below.items()
+    return _divide(scale, atoms, by, factors)
+
+
 def inside(
     subscript: m.Expr,
     extent: m.Expr,
@@ -142,8 +152,9 @@ def inside(
     """Whether 0 <= subscript < extent is proved for all indices in their ranges.
 
     `least` gives a lower bound of an atom, or None; `required` are not negative in any call; `names` are what symbols
-    stand for.  Where there is anything to prove, every range has an element.
+    stand for.  Where there is anything to prove, every range has an element, and no divisor is 0.
     """
+    subscript, ranges = _divided(subscript, ranges)
     place = polynomial(subscript)
     above = polynomial(extent) - constant(1) - _bound(place, ranges, least, upper=True)
     below = _bound(place, ranges, least, upper=False)
@@ -165,6 +176,26 @@ def inside(
         return any(_not_negative(value - known - other, floor) for known in (constant(0), *facts) for other in divided)
 
     return proved(below) and proved(above)
+
+
+def _divided(e: m.Expr, ranges: Mapping[str, m.Expr]) -> tuple[m.Expr, Mapping[str, m.Expr]]:
+    """A subscript in which remainders, and exact quotients of indices, are indices of their own, with their ranges."""
+    found = dict(ranges)
+
+    def index(n: m.Expr) -> m.Expr:
+        if not isinstance(n, m.Operation) or n.op not in ("//", "%"):
+            return n
+        extent: m.Expr | None = n.right
+        if n.op == "//":
+            whole = found.get(n.left.name) if isinstance(n.left, m.Index) else None
+            extent = None if whole is None else quotient(whole, n.right)
+        if extent is None:
+            return n
+        name = f"{n.op} {n!r}"
+        found[name] = extent
+        return m.Index(name)
+
+    return transform(index, e), found
 
 
 def _spelled(value: Polynomial, names: Mapping[m.Expr, m.Expr]) -> Polynomial:

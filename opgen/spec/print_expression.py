@@ -75,7 +75,7 @@ def _bare(tree: s.Expression, closed: bool) -> Document:
         outside: Document = "" if tree.outside is None else (" else ", _plain(tree.outside))
         return (tree.owner.name, _brackets(tree.subscripts), outside)
     if isinstance(tree, s.Call):
-        return (tree.function.name, "(", fill([expression(a) for a in tree.arguments]), ")")
+        return (tree.function.name, "(", fill([*map(expression, tree.arguments), *map(_keyword, tree.keywords)]), ")")
     if isinstance(tree, s.Reduction):
         inside: Document = fill([range_(r) for r in tree.ranges])
         if tree.condition is not None:
@@ -92,6 +92,11 @@ def _bare(tree: s.Expression, closed: bool) -> Document:
     if isinstance(tree, s.Listed):
         return _brackets(tree.items)
     return _choice(tree, closed)
+
+
+def _keyword(tree: s.Keyword) -> Document:
+    value: Document = quote(tree.value.value) if isinstance(tree.value, s.Text) else expression(tree.value)
+    return (f"{tree.name.name} = ", value)
 
 
 def _brackets(subscripts: Sequence[s.Expression]) -> Document:

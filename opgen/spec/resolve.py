@@ -64,7 +64,7 @@ class Resolver:
         if isinstance(tree, s.Subscripted):
             return self._subscripted(tree)
         if isinstance(tree, s.Call):
-            return self._call(tree)
+            return self._call(tree) if self._plain_call(tree) else None
         if isinstance(tree, s.Reduction):
             return self._reduction(tree)
         if isinstance(tree, s.Unary):
@@ -221,8 +221,19 @@ class Resolver:
         results = self.call_results(tree, 1)
         return None if results is None else Typed(results[0], INT)
 
+    def _plain_call(self, tree: s.Call) -> bool:
+        """Notes what only a call of an op may have, and an op whose results get no names."""
+        name = tree.function.name
+        if name in self.scope.ops and name not in self.scope.functions:
+            help = f"write let p = {name}(...), and read elements of p"
+            self.report.add("S013", f"'{name}' is an op: its results get names by a `let` of an op", tree.span, help)
+            return False
+        for keyword in tree.keywords:
+            self.report.add("S021", f"'{name}' is no op: its arguments have no names", keyword.span)
+        return not tree.keywords
+
     def unknown_function(self, tree: s.Call) -> None:
-        known = [*self.scope.functions, *SHAPE_FUNCTIONS, "present"]
+        known = [*self.scope.functions, *self.scope.ops, *SHAPE_FUNCTIONS, "present"]
         self.report.unknown("function", tree.function.name, tree.function.span, known)
 
     def call_results(self, tree: s.Call, wanted: int) -> tuple[m.Expr, ...] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from opgen.diagnostics import Span
@@ -40,6 +40,7 @@ class Scope:
 
     report: Report
     functions: Mapping[str, m.Function | None]
+    ops: Collection[str] = ()
     symbols: dict[str, Span] = field(default_factory=dict)
     dims: set[str] = field(default_factory=set)
     later: dict[str, Span] = field(default_factory=dict)

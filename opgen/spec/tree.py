@@ -94,8 +94,19 @@ class TreeBuilder:
         return s.Subscripted(self.span(node), self.ident(owner), self._all(subscripts), outside)
 
     def _call(self, node: Branch) -> s.Call:
-        function, arguments = node.children
-        return s.Call(self.span(node), self.ident(function), self._all(arguments))
+        function, passed = node.children
+        children = [as_branch(c) for c in as_branch(passed).children if c is not None]
+        keywords = [self._keyword(c) for c in children if c.data == "keyword"]
+        last = next((at for at, c in enumerate(children) if c.data == "keyword"), len(children))
+        for late in (c for c in children[last:] if c.data != "keyword"):
+            self._report.add("S001", "an argument without a name stands after one that has a name", self.span(late))
+        arguments = tuple(self.expression(c) for c in children if c.data != "keyword")
+        return s.Call(self.span(node), self.ident(function), arguments, tuple(keywords))
+
+    def _keyword(self, node: Branch) -> s.Keyword:
+        name, value = node.children
+        text = isinstance(value, Token)
+        return s.Keyword(self.span(node), self.ident(name), self.text(value) if text else self.expression(value))
 
     def range(self, child: Child) -> s.Range:
         node = as_branch(child)

@@ -44,7 +44,9 @@ def _larger(inner: st.SearchStrategy[s.Expression]) -> st.SearchStrategy[s.Expre
         st.builds(s.Binary, st.just(AT), operators, inner, inner),
         st.builds(s.Unary, st.just(AT), st.sampled_from(["-", "not"]), inner),
         st.builds(s.Choice, st.just(AT), inner, inner, inner),
-        st.builds(s.Call, st.just(AT), idents, tuples(spread)),
+        st.builds(
+            s.Call, st.just(AT), idents, tuples(spread), tuples(st.builds(s.Keyword, st.just(AT), idents, inner))
+        ),
         st.builds(s.Subscripted, st.just(AT), idents, tuples(spread), st.none() | inner),
         st.builds(s.Member, st.just(AT), idents, idents, tuples(inner, 0, 1)),
         st.builds(

@@ -30,18 +30,24 @@ _REFUSED = {
 
 
 def check_generics(
-    report: Report, decls: Sequence[s.OpDecl], fragments: Fragments, functions: tuple[m.Function, ...]
+    report: Report,
+    decls: Sequence[s.OpDecl],
+    fragments: Fragments,
+    functions: tuple[m.Function, ...],
+    ops: m.Ops,
 ) -> tuple[m.GenericOp, ...]:
-    """The generic ops of a module; mistakes go to the report."""
-    return tuple(_generic(report, decl, fragments, functions) for decl in decls)
+    """The generic ops of a module; mistakes go to the report.  `ops` will hold the ops that they may use."""
+    return tuple(_generic(report, decl, fragments, functions, ops) for decl in decls)
 
 
-def _generic(report: Report, decl: s.OpDecl, fragments: Fragments, functions: tuple[m.Function, ...]) -> m.GenericOp:
+def _generic(
+    report: Report, decl: s.OpDecl, fragments: Fragments, functions: tuple[m.Function, ...], ops: m.Ops
+) -> m.GenericOp:
     check_name(report, decl.name.name, decl.name.span)
     check_function_name(report, decl.name.name, decl.name.span)
     placed = dataclasses.replace(decl, items=tuple(expand(report, decl.items, fragments)))
     doc = "" if decl.doc is None else decl.doc.value
-    op = m.GenericOp(decl.name.name, snake_case(decl.name.name), placed, functions, doc, decl.span)
+    op = m.GenericOp(decl.name.name, snake_case(decl.name.name), placed, functions, doc, decl.span, ops=ops)
     if any(isinstance(i, s.GradientDecl) for i in placed.items):
         help = "the gradient of a generic op is that of the plain op of a call"
         report.add(CODE, "a gradient cannot be generic", decl.name.span, help)

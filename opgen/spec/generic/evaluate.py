@@ -370,6 +370,8 @@ class Evaluator:
     # Calls ------------------------------------------------------------------------------------------
 
     def _call(self, tree: s.Call, at: int | None) -> s.Expression:
+        if tree.keywords:
+            raise Mistake(f"'{tree.function.name}' is no op: its arguments have no names", tree.keywords[0].span)
         name, world = tree.function.name, self.world
         if name in ("rank", "count"):
             return integer(self._count(tree), tree.span)

@@ -14,6 +14,8 @@ from opgen.spec.generic.definitions import definition
 from opgen.spec.generic.evaluate import Evaluator
 from opgen.spec.generic.given import Call, Tensors, type_of, type_untold
 from opgen.spec.generic.messages import message, spoken
+from opgen.spec.generic.ops import OpCalls
+from opgen.spec.generic.passing import Make
 from opgen.spec.generic.ranks import Given, RankSolver
 from opgen.spec.generic.sizes import asked_by, units_asked
 from opgen.spec.generic.trees import names_in
@@ -30,16 +32,17 @@ class Expander:
     """Expands the declarations of one call; `expand` gives those of the plain op, in the order in which they stand.
 
     Mistakes of the spec go to the report, those of the call are raised.  `only` are the type variables that turned out
-    to be one type.
+    to be one type; `make` makes the plain ops of generic ones that this op uses.
     """
 
-    def __init__(self, report: Report, call: Call, known: frozenset[str]) -> None:
+    def __init__(self, report: Report, call: Call, known: frozenset[str], make: Make) -> None:
         self.report = report
         self.call = call
         self.items = call.op.decl.items
         self.world = World(known)
         self.narrowed = Narrowed()
         self.evaluator = Evaluator(call.op.name, self.world, self.narrowed)
+        self._calls = OpCalls(call.op, self.evaluator, make)
         self._solver: RankSolver | None = None
         self.only: set[str] = set()
 
@@ -297,6 +300,8 @@ class Expander:
                 yield from self._require(item)
             case s.DefinitionDecl():
                 yield from definition(self.evaluator, item)
+            case s.OpCall():
+                yield from self._calls.expanded(item, self.narrowed.types)
             case s.TypeDecl():
                 yield from self._type(item)
             case s.ConstantDecl():
@@ -473,7 +478,7 @@ _INPUTS = (s.TensorDecl | s.SeveralDecl, lambda i: getattr(i, "keyword", "") in 
 _LETS = (s.LetDecl | s.PackLet | s.RequireDecl, _always)
 _OUTPUTS = (s.TensorDecl | s.SeveralDecl, lambda i: getattr(i, "keyword", "") in ("output", "outputs"))
 _REST = (
-    s.DefinitionDecl | s.ConstantDecl | s.WhenDecl | s.AlgorithmDecl | s.SpecializeDecl
+    s.DefinitionDecl | s.OpCall | s.ConstantDecl | s.WhenDecl | s.AlgorithmDecl | s.SpecializeDecl
     | s.GradientDecl | s.InheritedDecl | s.SizesDecl,
     _always,
 )  # fmt: skip

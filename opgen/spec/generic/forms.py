@@ -132,7 +132,7 @@ class _Forms:
 def _named(op: m.GenericOp) -> set[str]:
     """All that the definitions and sizes of an op's results name, also by what other names stand for."""
     lets = [i for i in op.decl.items if isinstance(i, s.LetDecl | s.PackLet)]
-    roots = (*op.outputs, *(i for i in op.decl.items if isinstance(i, s.DefinitionDecl)))
+    roots = (*op.outputs, *(i for i in op.decl.items if isinstance(i, s.DefinitionDecl | s.OpCall)))
     found, known = {n for item in roots for tree in expressions_of(item) for n in names_in(tree)}, -1
     while known < len(found):
         known = len(found)

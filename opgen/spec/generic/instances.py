@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 from opgen.diagnostics import InternalError, did_you_mean
 from opgen.spec import model as m
@@ -17,9 +18,11 @@ from opgen.spec.generic.equation import written_out
 from opgen.spec.generic.expand import Expander
 from opgen.spec.generic.form import Argument, Instance
 from opgen.spec.generic.given import Call, call_of
+from opgen.spec.generic.passing import AnyPassing
 from opgen.spec.generic.prune import only_required, prune
 from opgen.spec.op import OpChecker
 from opgen.spec.report import Report
+from opgen.spec.scope import Scope
 from opgen.spec.text import plural
 from opgen.spec.visit import everything_in
 
@@ -46,6 +49,16 @@ def instance(
     generic = next((g for g in module.generics if g.name == name), None)
     if generic is None:
         return _plain(module, _op(module, name), arguments, attributes, outputs)
+    return instance_of(generic, arguments, attributes, outputs)
+
+
+def instance_of(
+    generic: m.GenericOp,
+    arguments: Sequence[Argument | None],
+    attributes: Mapping[str, object],
+    outputs: int | None = None,
+) -> Instance:
+    """The plain op of a call of a generic op; raises what `instance` does."""
     key = _key(arguments, attributes, outputs)
     kept = None if key is None else generic.instances.get(key)
     if isinstance(kept, Instance):
@@ -55,12 +68,17 @@ def instance(
     made = make(report, written_out(call_of(generic, arguments, attributes, outputs)))
     report.raise_if_any()
     if made is None:
-        raise InternalError(f"no instance of '{name}', and no diagnostic")
+        raise InternalError(f"no instance of '{generic.name}', and no diagnostic")
     if key is not None:
         generic.instances[key] = made
         while len(generic.instances) > INSTANCES:
             generic.instances.popitem(last=False)
     return made
+
+
+def passing_of(ops: m.Ops) -> Callable[[Scope, str], AnyPassing]:
+    """What checks the calls of some ops in another."""
+    return partial(AnyPassing, ops, instance_of)
 
 
 def _key(arguments: Sequence[Argument | None], attributes: Mapping[str, object], outputs: int | None) -> object:
@@ -87,7 +105,7 @@ def expanded(report: Report, call: Call) -> tuple[Expander, list[s.Item]] | None
     """The declarations of the plain op of a call, and what expanded them."""
     known: frozenset[str] = frozenset()
     for _ in range(_ROUNDS):
-        expander = Expander(report, call, known)
+        expander = Expander(report, call, known, instance_of)
         items = prune(expander.expand())
         if len(report):
             return None
@@ -103,7 +121,7 @@ def checked(report: Report, call: Call, expander: Expander, items: Sequence[s.It
     world = expander.world
     decl = s.OpDecl(call.op.decl.span, call.op.decl.name, call.op.decl.doc, tuple(_blaming_arguments(items)))
     functions = {f.name: f for f in call.op.functions}
-    op = OpChecker(report, decl, Fragments(()), functions).check()
+    op = OpChecker(report, decl, Fragments(()), functions, passing_of(call.op.ops)).check()
     op = None if op is None else with_algorithms(report, decl, op, Fragments(()), functions)
     if op is None:
         return None

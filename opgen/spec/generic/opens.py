@@ -25,6 +25,8 @@ def _opens(item: s.Item) -> bool:
             return True
         case s.AlgorithmDecl():
             return is_generic(item.items)
+        case s.OpCall():
+            return any(isinstance(node, s.Expansion | s.Chain) for node in everything_in(item.call))
         case s.DefinitionDecl() if item.pack or any(r.pack for r in item.where):
             return True
     return any(

@@ -17,7 +17,7 @@ def prune(items: Sequence[s.Item]) -> list[s.Item]:
     """
     used, lets = _reached(items), _lets(items)
     kept = [i for i in items if not _unused(i, used, lets)]
-    read = {n for i in kept if isinstance(i, s.DefinitionDecl | s.AlgorithmDecl) for n in _uses(i)}
+    read = {n for i in kept if isinstance(i, s.DefinitionDecl | s.AlgorithmDecl | s.OpCall) for n in _uses(i)}
     return [
         dataclasses.replace(i, shape_only=True)
         if isinstance(i, s.TensorDecl) and i.keyword == "input" and i.name.name not in read
@@ -45,13 +45,14 @@ def _reached(items: Sequence[s.Item]) -> set[str]:
 
 def _lets(items: Sequence[s.Item]) -> set[str]:
     """The names of intermediate tensors."""
-    return {i.target.name for i in items if isinstance(i, s.DefinitionDecl) and i.let}
+    results = {n.name for i in items if isinstance(i, s.OpCall) for n in i.names}
+    return results | {i.target.name for i in items if isinstance(i, s.DefinitionDecl) and i.let}
 
 
 def _makes(item: s.Item, lets: set[str]) -> Iterator[str]:
     """The names for whose sake alone a declaration stands."""
     match item:
-        case s.LetDecl() | s.PackLet():
+        case s.LetDecl() | s.PackLet() | s.OpCall():
             yield from (n.name for n in item.names)
         case s.DefinitionDecl() if item.let or item.target.name in lets:
             yield item.target.name

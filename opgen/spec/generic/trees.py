@@ -15,7 +15,7 @@ def parts(tree: s.Expression) -> tuple[s.Expression, ...]:
         case s.Subscripted():
             return tree.subscripts if tree.outside is None else (*tree.subscripts, tree.outside)
         case s.Call():
-            return tree.arguments
+            return (*tree.arguments, *(k.value for k in tree.keywords if not isinstance(k.value, s.Text)))
         case s.Reduction():
             extents = tuple(r.extent for r in tree.ranges if r.extent is not None)
             given = tuple(e for e in (tree.condition, tree.body, tree.place) if e is not None)
@@ -70,6 +70,8 @@ def expressions_of(item: s.Item) -> Iterator[s.Expression]:
             yield item.condition
         case s.LetDecl() | s.PackLet() | s.CountDecl():
             yield item.value
+        case s.OpCall():
+            yield item.call
         case s.DefinitionDecl():
             yield from item.subscripts
             yield from (r.extent for r in item.where if r.extent is not None)

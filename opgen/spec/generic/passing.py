@@ -1,0 +1,127 @@
+"""Generic ops that another op uses: their form is told by the ranks of what is given, and by values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from opgen.diagnostics import DiagnosticError
+from opgen.spec import model as m
+from opgen.spec import syntax as s
+from opgen.spec.arguments import AttrArgument, CallError
+from opgen.spec.generic.form import Argument, Instance
+from opgen.spec.generic.sizes import depends_on_sizes
+from opgen.spec.given import Giving, literal
+from opgen.spec.passed import Passed
+from opgen.spec.passing import Passing
+from opgen.spec.scope import Readable, Scope
+
+Make = Callable[[m.GenericOp, Sequence[Argument | None], Mapping[str, object], int], Instance]
+"""What makes the plain op of a call of a generic one."""
+
+
+class AnyPassing(Passing):
+    """Checks the calls of other ops, generic ones among them, in one op."""
+
+    def __init__(self, ops: m.Ops, make: Make, scope: Scope, caller: str) -> None:
+        super().__init__(scope, caller, ops)
+        self._make = make
+
+    def generic(self, call: s.OpCall, op: m.GenericOp) -> Passed:
+        decls = op.inputs
+        if depends_on_sizes(op):
+            message = f"'{op.name}' depends on sizes that only a call tells: it cannot be used in another op"
+            self.refuse("S013", message, call.call.function.span)
+        several = bool(decls) and isinstance(decls[-1], s.SeveralDecl)
+        slots, keywords = self.slots(call, [d.name.name for d in decls], several)
+        while slots and slots[-1] is None:
+            slots.pop()
+        arguments = [self._argument(op, decls[min(at, len(decls) - 1)], tree) for at, tree in enumerate(slots)]
+        attributes, open_ = self._attributes(op, keywords)
+        made = self._instance(call, op, arguments, attributes)
+        for attr, keyword in open_.items():
+            if not any(a.name == attr for a in made.op.attrs):
+                message = f"which op '{op.name}' is depends on '{attr}': here it takes a value"
+                self.refuse("S013", message, keyword.span, "write a number or a word")
+        binder = Giving(self.scope, self.caller, made.op, call)
+        attrs = {
+            a.name: binder.given(a, open_[a.name]) if a.name in open_ else binder.settled(a, made.attributes[a.name])
+            for a in made.op.attrs
+        }
+        bound: dict[str, Readable] = {}
+        for tensor, position in zip(made.op.tensors, made.inputs, strict=True):
+            tree = slots[position]
+            if tree is not None:
+                bound[tensor.name] = self.tensor(op.name, tensor, tree)
+        return self.bound(call, made.op, bound, attrs, binder.bounds)
+
+    def _argument(
+        self,
+        op: m.GenericOp,
+        decl: s.TensorDecl | s.SeveralDecl | s.StaticDecl | s.SizesDecl,
+        tree: s.Expression | None,
+    ) -> Argument | None:
+        """A tensor as the form of the called op takes it: of the first of its types, and of sizes that are open."""
+        if tree is None:
+            return None
+        if isinstance(decl, s.StaticDecl):
+            return _static(decl, self._literal(op.name, decl.name.name, tree))
+        found = self.readable(op.name, decl.name.name, tree)
+        return Argument(self.allowed(found.dtype)[0].name, len(found.dims or ()))
+
+    def _attributes(
+        self, op: m.GenericOp, keywords: Sequence[s.Keyword]
+    ) -> tuple[dict[str, object], dict[str, s.Keyword]]:
+        """The values of attributes, and those that are given by what only a call of the calling op tells."""
+        decls = {a.name.name: a for a in op.attrs}
+        values: dict[str, object] = {}
+        open_: dict[str, s.Keyword] = {}
+        for keyword in keywords:
+            name = keyword.name.name
+            value = literal(self.scope, keyword.value)
+            if value is None and name in decls:
+                open_[name] = keyword
+                values[name] = _sample(decls[name])
+            else:
+                values[name] = self._literal(op.name, name, keyword.value)
+        return values, open_
+
+    def _instance(
+        self,
+        call: s.OpCall,
+        op: m.GenericOp,
+        arguments: Sequence[Argument | None],
+        attributes: Mapping[str, object],
+    ) -> Instance:
+        try:
+            return self._make(op, arguments, attributes, len(call.names))
+        except CallError as error:
+            message = f"'{op.name}' in '{self.caller}': argument '{error.argument}': expected {error.expected}"
+            self.refuse("S020", f"{message}, given {error.given}", call.call.span)
+        except DiagnosticError as error:
+            told = error.diagnostics[0]
+            message = f"'{op.name}' cannot be used so in '{self.caller}': {told.message}"
+            self.refuse("S065", message, call.call.span, told.help)
+
+    def _literal(self, op: str, argument: str, tree: s.Expression | s.Text) -> AttrArgument:
+        value = literal(self.scope, tree)
+        if value is None:
+            self.refuse("S013", f"'{op}' takes a value for '{argument}' here: a number, a word or a list", tree.span)
+        return value
+
+
+def _sample(decl: s.AttrDecl) -> object:
+    """A value that an attribute may have, for one that only a call tells."""
+    if decl.type.words:
+        word = decl.type.words[0].name.name
+        return [word] if decl.type.shape else word
+    if decl.default is not None:
+        return None
+    least = 1 if decl.minimum is None else int(float(decl.minimum.text))
+    return {"bool": True, "float": float(least)}.get(decl.type.kind.name, least)
+
+
+def _static(decl: s.StaticDecl, value: AttrArgument) -> Argument:
+    """A static input: a number or a list of them."""
+    values = value if isinstance(value, list | tuple) else (value,)
+    numbers = tuple(v for v in values if isinstance(v, int | float) and not isinstance(v, bool))
+    return Argument(decl.dtype.name, 0 if decl.scalar else 1, tuple(map(float, numbers)), ())
