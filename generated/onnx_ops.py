@@ -6169,27 +6169,8 @@ def dropout(
 
     Formula:
         chance... = repeat(0, if any((training_mode != 0)...) then 1 else 0)...
-        numbers = prod(dims...)
-        fraction[] = float64(seed) - floor(float64(seed))
-        key[w] = bit_and(if w == 0 then int64(floor(float64(seed))) else int64(4294967296 * fraction[]), 4294967295)
-            where w < 2
-        was_a[r, e] = a[r - 1, e] else bit_and(uint64(e), 4294967295) where r < 10, e < numbers
-        was_b[r, e] = b[r - 1, e] else shift_right(uint64(e), 32) where r < 10, e < numbers
-        was_c[r, e] = c[r - 1, e] else uint64(0) where r < 10, e < numbers
-        was_d[r, e] = d[r - 1, e] else uint64(0) where r < 10, e < numbers
-        p[r, e] = 3528531795 * was_a[r, e]
-        q[r, e] = 3449720151 * was_c[r, e]
-        a[r, e] = bit_xor(bit_xor(shift_right(q[r, e], 32), was_b[r, e]), bit_and(uint64(key[0] + int64(r) *
-            2654435769), 4294967295)) where r < 10
-        b[r, e] = bit_and(q[r, e], 4294967295) where r < 10
-        c[r, e] = bit_xor(bit_xor(shift_right(p[r, e], 32), was_d[r, e]), bit_and(uint64(key[1] + int64(r) *
-            3144134277), 4294967295)) where r < 10
-        d[r, e] = bit_and(p[r, e], 4294967295) where r < 10
-        uniform[e] = (float64(shift_right(a[9, e], 5)) * 67108864 + float64(shift_right(b[9, e], 6))) /
-            9007199254740992
         lost[] = if present(ratio) then float64(ratio[]) else float64(0.5)
-        kept[i...] = if count(chance) > 0 then (uniform[ravel(i, dims)] else 0) >= lost[] else true where i... <
-            dims...
+        kept[i...] = if count(chance) > 0 then random(seed, ravel(i, dims)) >= lost[] else true where i... < dims...
         output[i...] = if count(chance) > 0 then if kept[i...] then data[i...] / T(1 - lost[]) else 0 else
             data[i...]
         mask[i...] = kept[i...]
@@ -6245,26 +6226,8 @@ def dropout_by_test(
 
     Formula:
         chance... = repeat(0, if is_test then 0 else 1)...
-        numbers = prod(dims...)
-        fraction[] = float64(seed) - floor(float64(seed))
-        key[w] = bit_and(if w == 0 then int64(floor(float64(seed))) else int64(4294967296 * fraction[]), 4294967295)
-            where w < 2
-        was_a[r, e] = a[r - 1, e] else bit_and(uint64(e), 4294967295) where r < 10, e < numbers
-        was_b[r, e] = b[r - 1, e] else shift_right(uint64(e), 32) where r < 10, e < numbers
-        was_c[r, e] = c[r - 1, e] else uint64(0) where r < 10, e < numbers
-        was_d[r, e] = d[r - 1, e] else uint64(0) where r < 10, e < numbers
-        p[r, e] = 3528531795 * was_a[r, e]
-        q[r, e] = 3449720151 * was_c[r, e]
-        a[r, e] = bit_xor(bit_xor(shift_right(q[r, e], 32), was_b[r, e]), bit_and(uint64(key[0] + int64(r) *
-            2654435769), 4294967295)) where r < 10
-        b[r, e] = bit_and(q[r, e], 4294967295) where r < 10
-        c[r, e] = bit_xor(bit_xor(shift_right(p[r, e], 32), was_d[r, e]), bit_and(uint64(key[1] + int64(r) *
-            3144134277), 4294967295)) where r < 10
-        d[r, e] = bit_and(p[r, e], 4294967295) where r < 10
-        uniform[e] = (float64(shift_right(a[9, e], 5)) * 67108864 + float64(shift_right(b[9, e], 6))) /
-            9007199254740992
-        kept[i...] = if count(chance) > 0 then (uniform[ravel(i, dims)] else 0) >= float64(ratio) else true where
-            i... < dims...
+        kept[i...] = if count(chance) > 0 then random(seed, ravel(i, dims)) >= float64(ratio) else true where i... <
+            dims...
         output[i...] = if count(chance) > 0 then if kept[i...] then data[i...] / T(1 - float64(ratio)) else 0 else
             data[i...]
         mask[i...] = if kept[i...] then 1 else 0
@@ -7215,24 +7178,7 @@ def random_uniform(
 
     Formula:
         numbers = prod(shape...)
-        fraction[] = float64(seed) - floor(float64(seed))
-        key[w] = bit_and(if w == 0 then int64(floor(float64(seed))) else int64(4294967296 * fraction[]), 4294967295)
-            where w < 2
-        was_a[r, e] = a[r - 1, e] else bit_and(uint64(e), 4294967295) where r < 10, e < numbers
-        was_b[r, e] = b[r - 1, e] else shift_right(uint64(e), 32) where r < 10, e < numbers
-        was_c[r, e] = c[r - 1, e] else uint64(0) where r < 10, e < numbers
-        was_d[r, e] = d[r - 1, e] else uint64(0) where r < 10, e < numbers
-        p[r, e] = 3528531795 * was_a[r, e]
-        q[r, e] = 3449720151 * was_c[r, e]
-        a[r, e] = bit_xor(bit_xor(shift_right(q[r, e], 32), was_b[r, e]), bit_and(uint64(key[0] + int64(r) *
-            2654435769), 4294967295)) where r < 10
-        b[r, e] = bit_and(q[r, e], 4294967295) where r < 10
-        c[r, e] = bit_xor(bit_xor(shift_right(p[r, e], 32), was_d[r, e]), bit_and(uint64(key[1] + int64(r) *
-            3144134277), 4294967295)) where r < 10
-        d[r, e] = bit_and(p[r, e], 4294967295) where r < 10
-        uniform[e] = (float64(shift_right(a[9, e], 5)) * 67108864 + float64(shift_right(b[9, e], 6))) /
-            9007199254740992
-        output[i...] = dtype(low + (high - low) * (uniform[ravel(i, shape)] else 0))
+        output[i...] = dtype(low + (high - low) * random(seed, ravel(i, shape)))
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
@@ -7278,24 +7224,7 @@ def random_uniform_like(
 
     Formula:
         numbers = prod(dims...)
-        fraction[] = float64(seed) - floor(float64(seed))
-        key[w] = bit_and(if w == 0 then int64(floor(float64(seed))) else int64(4294967296 * fraction[]), 4294967295)
-            where w < 2
-        was_a[r, e] = a[r - 1, e] else bit_and(uint64(e), 4294967295) where r < 10, e < numbers
-        was_b[r, e] = b[r - 1, e] else shift_right(uint64(e), 32) where r < 10, e < numbers
-        was_c[r, e] = c[r - 1, e] else uint64(0) where r < 10, e < numbers
-        was_d[r, e] = d[r - 1, e] else uint64(0) where r < 10, e < numbers
-        p[r, e] = 3528531795 * was_a[r, e]
-        q[r, e] = 3449720151 * was_c[r, e]
-        a[r, e] = bit_xor(bit_xor(shift_right(q[r, e], 32), was_b[r, e]), bit_and(uint64(key[0] + int64(r) *
-            2654435769), 4294967295)) where r < 10
-        b[r, e] = bit_and(q[r, e], 4294967295) where r < 10
-        c[r, e] = bit_xor(bit_xor(shift_right(p[r, e], 32), was_d[r, e]), bit_and(uint64(key[1] + int64(r) *
-            3144134277), 4294967295)) where r < 10
-        d[r, e] = bit_and(p[r, e], 4294967295) where r < 10
-        uniform[e] = (float64(shift_right(a[9, e], 5)) * 67108864 + float64(shift_right(b[9, e], 6))) /
-            9007199254740992
-        output[i...] = dtype(low + (high - low) * (uniform[ravel(i, dims)] else 0))
+        output[i...] = dtype(low + (high - low) * random(seed, ravel(i, dims)))
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
@@ -7461,25 +7390,7 @@ def bernoulli(
         T: float16, bfloat16, float32, float64
 
     Formula:
-        numbers = prod(dims...)
-        fraction[] = float64(seed) - floor(float64(seed))
-        key[w] = bit_and(if w == 0 then int64(floor(float64(seed))) else int64(4294967296 * fraction[]), 4294967295)
-            where w < 2
-        was_a[r, e] = a[r - 1, e] else bit_and(uint64(e), 4294967295) where r < 10, e < numbers
-        was_b[r, e] = b[r - 1, e] else shift_right(uint64(e), 32) where r < 10, e < numbers
-        was_c[r, e] = c[r - 1, e] else uint64(0) where r < 10, e < numbers
-        was_d[r, e] = d[r - 1, e] else uint64(0) where r < 10, e < numbers
-        p[r, e] = 3528531795 * was_a[r, e]
-        q[r, e] = 3449720151 * was_c[r, e]
-        a[r, e] = bit_xor(bit_xor(shift_right(q[r, e], 32), was_b[r, e]), bit_and(uint64(key[0] + int64(r) *
-            2654435769), 4294967295)) where r < 10
-        b[r, e] = bit_and(q[r, e], 4294967295) where r < 10
-        c[r, e] = bit_xor(bit_xor(shift_right(p[r, e], 32), was_d[r, e]), bit_and(uint64(key[1] + int64(r) *
-            3144134277), 4294967295)) where r < 10
-        d[r, e] = bit_and(p[r, e], 4294967295) where r < 10
-        uniform[e] = (float64(shift_right(a[9, e], 5)) * 67108864 + float64(shift_right(b[9, e], 6))) /
-            9007199254740992
-        output[i...] = if (uniform[ravel(i, dims)] else 0) < float64(input[i...]) then dtype(1) else dtype(0)
+        output[i...] = if random(seed, ravel(i, dims)) < float64(input[i...]) then dtype(1) else dtype(0)
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
@@ -7521,28 +7432,10 @@ def multinomial(
         T: float16, bfloat16, float32, float64
 
     Formula:
-        numbers = batch * sample_size
-        fraction[] = float64(seed) - floor(float64(seed))
-        key[w] = bit_and(if w == 0 then int64(floor(float64(seed))) else int64(4294967296 * fraction[]), 4294967295)
-            where w < 2
-        was_a[r, e] = a[r - 1, e] else bit_and(uint64(e), 4294967295) where r < 10, e < numbers
-        was_b[r, e] = b[r - 1, e] else shift_right(uint64(e), 32) where r < 10, e < numbers
-        was_c[r, e] = c[r - 1, e] else uint64(0) where r < 10, e < numbers
-        was_d[r, e] = d[r - 1, e] else uint64(0) where r < 10, e < numbers
-        p[r, e] = 3528531795 * was_a[r, e]
-        q[r, e] = 3449720151 * was_c[r, e]
-        a[r, e] = bit_xor(bit_xor(shift_right(q[r, e], 32), was_b[r, e]), bit_and(uint64(key[0] + int64(r) *
-            2654435769), 4294967295)) where r < 10
-        b[r, e] = bit_and(q[r, e], 4294967295) where r < 10
-        c[r, e] = bit_xor(bit_xor(shift_right(p[r, e], 32), was_d[r, e]), bit_and(uint64(key[1] + int64(r) *
-            3144134277), 4294967295)) where r < 10
-        d[r, e] = bit_and(p[r, e], 4294967295) where r < 10
-        uniform[e] = (float64(shift_right(a[9, e], 5)) * 67108864 + float64(shift_right(b[9, e], 6))) /
-            9007199254740992
         peak[n] = max[k](input[n, k])
         upto[n, k] = float64(exp(input[n, k] - peak[n])) + (upto[n, k - 1] else float64(0))
-        passed[n, s] = sum[k < classes - 1 if upto[n, k] <= (uniform[n * sample_size + s] else 0) * upto[n, classes
-            - 1]]( int64(1)) where n < batch, s < sample_size
+        uniform[n, s] = random(seed, n * sample_size + s) where n < batch, s < sample_size
+        passed[n, s] = sum[k < classes - 1 if upto[n, k] <= uniform[n, s] * upto[n, classes - 1]](int64(1))
         output[n, s] = dtype(passed[n, s])
 
     Raises:

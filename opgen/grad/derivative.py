@@ -56,8 +56,8 @@ def contributions(value: Expr, seed: Expr, around: Surroundings) -> Iterator[Con
             yield from contributions(value.operand, negate(seed), around)
         case Convert():
             yield from _converted(value, seed, around)
-        case BitCast():
-            return  # the bits of a number do not vary with it: they jump
+        case BitCast() | Operation(op="random"):
+            return  # the bits of a number do not vary with it: they jump; so do random numbers
         case Conditional():
             yield from _either(value.condition, value.if_true, value.if_false, seed, around)
         case Apply():

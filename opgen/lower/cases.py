@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from opgen.loop import nodes as loop
 from opgen.spec.model import Conditional, Definition, Expr, Index, IndexRange, Not, Read, Reduce
-from opgen.spec.walk import operands, subexpressions, transform
+from opgen.spec.walk import operands, reads_values, subexpressions, transform
 
 MOST = 3
 """How many conditions of a definition are decided around its loops: each may double the code."""
@@ -81,4 +81,4 @@ def _conditions(e: Expr, summed: bool) -> Iterator[Expr]:
 
 
 def _is_uniform(condition: Expr) -> bool:
-    return not any(isinstance(n, Index | Read | Reduce) for n in subexpressions(condition))
+    return not reads_values(condition) and not any(isinstance(n, Index) for n in subexpressions(condition))

@@ -13,6 +13,7 @@ from opgen.loop import nodes as loop
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.nodes import Buffer, Call, Compare, For, Load, Select, Stmt, Store, Type, Unary
 from opgen.loop.walk import free_vars, walk_expr
+from opgen.lower.chance import drawn
 from opgen.lower.constants import Term, terms
 from opgen.lower.functions import applied, combined
 from opgen.lower.parameters import Parameters
@@ -208,6 +209,9 @@ class Mathematics:
     def _operation(self, e: Operation, want: DType, scope: Scope) -> loop.Expr:
         if e.op in COMPARE or e.op in ("and", "or"):
             return b.cast(want, self.condition(e, scope))
+        if e.op == "random":
+            seed, number = self.value(e.left, FLOAT64, scope), self.value(e.right, INT64, scope)
+            return b.cast(want, drawn(seed, number, self._names, scope))
         if e.op in ("//", "%", "ceildiv"):
             if not _of_elements(e):
                 return b.cast(want, self._scalars.lower(e, scope.indices))

@@ -123,6 +123,7 @@ Operator = Literal[
     "bit_xor",
     "shift_left",
     "shift_right",
+    "random",
 ]
 
 
@@ -130,9 +131,10 @@ Operator = Literal[
 class Operation:
     """A binary operation.
 
-    Of integers of the shape language: all but `/`, `rem`, bits and shifts.  Of elements: all but `ceildiv`; `/` of
-    integers and `rem` round towards 0, `//` (of integers only) and `%` round down, and what divides integers is 0 where
-    the divisor is; bits and shifts are for integers, and a shift by less than 0, or by all bits, shifts everything out.
+    Of integers of the shape language: all but `/`, `rem`, bits, shifts, `random`.  Of elements: all but `ceildiv`; `/`
+    of integers and `rem` round towards 0, `//` (of integers only) and `%` round down, and what divides integers is 0
+    where the divisor is; bits and shifts are for integers, and a shift by less than 0, or by all bits, leaves nothing.
+    `random` is a float64 from 0 to below 1 that a float64, the seed, and an int64 tell (`opgen.lower.chance`).
     """
 
     op: Operator

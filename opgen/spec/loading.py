@@ -28,7 +28,7 @@ PathLike: TypeAlias = "str | os.PathLike[str]"
 def load(paths: PathLike | Iterable[PathLike]) -> m.Module:
     """The module of a spec file, or of several merged; imports are resolved from where the importing file lies.
 
-    A bare file name that is not there, given or imported, means the spec of that name that comes with opgen.
+    A name that is not there, given or imported, means the spec that comes with opgen (`nn_ops.op`, `onnx/gather.op`).
 
     Raises DiagnosticError with every mistake found in any of the files.
     """

@@ -33,6 +33,7 @@ PAIR_FUNCTIONS: dict[str, m.Operator] = {
 """Functions of two elements; `min`, `max` and `pow` are of integers of shapes, too."""
 
 BIT_CAST = "bit_cast"
+RANDOM = "random"
 _OF_INTEGERS = ("//", "bit_and", "bit_or", "bit_xor", "shift_left", "shift_right")
 """Operations that only elements of integer types have."""
 _LARGEST = {"float32": 2**128 - 2**103, "float64": 2**1024 - 2**970}
@@ -268,6 +269,8 @@ class MathResolver(Resolver):
             return self._pair(PAIR_FUNCTIONS[name], tree)
         if name == BIT_CAST:
             return self._bit_cast(tree)
+        if name == RANDOM:
+            return self._random(tree)
         if target is None and name not in SCALAR_FUNCTIONS:
             return super()._call(tree)
         if len(tree.arguments) != 1:
@@ -290,6 +293,26 @@ class MathResolver(Resolver):
             return None
         left, right = map(self.resolve, tree.arguments)
         return None if left is None or right is None else self.arithmetic(op, left, right, tree.span)
+
+    def _random(self, tree: s.Call) -> Typed | None:
+        """`random(seed, i)`: a float64 that a number and an integer tell."""
+        if len(tree.arguments) != 2:
+            message = f"{RANDOM} takes a seed and an integer, {plural(len(tree.arguments), 'argument')} given"
+            self.report.add("S021", message, tree.span)
+            return None
+        seed, place = map(self.resolve, tree.arguments)
+        if seed is None or place is None:
+            return None
+        if seed.kind == BOOL or (place.kind not in (INT, NUMBER) and not self.is_integer(place.kind)):
+            wrong, what = (seed, "a number") if seed.kind == BOOL else (place, "an integer")
+            span = tree.arguments[0 if wrong is seed else 1].span
+            help = None if wrong is seed else "cast it, as in int64(...)"
+            self.report.add("S020", f"{RANDOM} takes {what} here, found {self.describe(wrong.kind)}", span, help)
+            return None
+        start = seed.expr if seed.kind == "float64" else m.Convert("float64", seed.expr, seed.expr.span)
+        known = place.kind in (INT, NUMBER, "int64")
+        number = place.expr if known else m.Convert("int64", place.expr, place.expr.span)
+        return Typed(m.Operation("random", start, number, tree.span), "float64")
 
     def _bit_cast(self, tree: s.Call) -> Typed | None:
         """`bit_cast(to, x)`: the bits of an element as those of another type."""
@@ -345,6 +368,7 @@ class MathResolver(Resolver):
             *SCALAR_FUNCTIONS,
             *PAIR_FUNCTIONS,
             BIT_CAST,
+            RANDOM,
             *self.scope.type_variables,
             *DTYPES,
             "present",

@@ -16,8 +16,8 @@ def folder() -> Path | None:
 
 
 def located(path: Path, written: str) -> Path:
-    """A spec file where it is said to lie; if it is not there and no folder is named, the shipped one of that name."""
-    if Path(written).name != written or path.exists():
+    """A spec file where it is said to lie; if it is not there, the shipped one that lies so in the specs' folder."""
+    if Path(written).is_absolute() or ".." in Path(written).parts or path.exists():
         return path
     here = folder()
     shipped = path if here is None else here / written

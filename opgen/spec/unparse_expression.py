@@ -15,6 +15,7 @@ NOWHERE = Span(Source("<model>", ""), 1, 1, 1, 1)
 
 CALLED = (
     "min", "max", "ceildiv", "pow", "rem", "bit_and", "bit_or", "bit_xor", "shift_left", "shift_right",
+    "random",
 )  # fmt: skip
 """Operations that are written like functions."""
 

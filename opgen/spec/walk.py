@@ -133,8 +133,13 @@ def conjuncts(condition: Expr | None) -> tuple[Expr, ...]:
 
 
 def reads_values(e: Expr) -> bool:
-    """Whether an expression depends on elements of tensors, or on a reduction."""
-    return any(isinstance(n, Read | Reduce) for n in subexpressions(e))
+    """Whether an expression depends on elements of tensors, on a reduction, or on chance."""
+    return any(isinstance(n, Read | Reduce) or is_random(n) for n in subexpressions(e))
+
+
+def is_random(e: Expr) -> bool:
+    """Whether an expression is a random number."""
+    return isinstance(e, Operation) and e.op == "random"
 
 
 def reads_constants(e: Expr) -> bool:

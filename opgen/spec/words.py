@@ -22,6 +22,7 @@ import function fragment let require return where if then else and or not in tru
 descending present
 ceildiv pow exp log sqrt tanh erf sin cos floor ceil round abs exp2 expm1 log1p rsqrt sigmoid tan asin acos atan sinh
 cosh asinh acosh atanh trunc sign isnan isinf rem bit_and bit_or bit_xor bit_not bit_cast shift_left shift_right
+random
 layout enum alias compatibility deprecated shape_only like inf nan
 """
 )

@@ -227,3 +227,16 @@ def test_text_of_any_kind_stays_data() -> None:
 )
 def test_function_names_follow_tensorflow(op: str, function: str) -> None:
     assert snake_case(op) == function
+
+
+def test_shipped_specs_are_found_by_their_place(tmp_path: Path) -> None:
+    (tmp_path / "mine.op").write_text('import "onnx/normalisation.op"\nimport "nn_ops.op"\n')
+    module = load(tmp_path / "mine.op")
+    assert {"Softmax", "Conv2D"} <= {op.name for op in (*module.ops, *module.generics)}
+    (tmp_path / "onnx").mkdir()
+    (tmp_path / "onnx" / "normalisation.op").write_text("")
+    assert {op.name for op in load(tmp_path / "mine.op").generics} == set()
+    for outside in ("../specs/nn_ops.op", "onnx/../nn_ops.op", str(tmp_path / "nn_ops.op")):
+        (tmp_path / "mine.op").write_text(f'import "{outside}"\n')
+        with pytest.raises(DiagnosticError, match="cannot read"):
+            load(tmp_path / "mine.op")
