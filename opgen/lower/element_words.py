@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from opgen.lower.elements import ElementCheck, checked_definitions
-from opgen.spec.model import Conditional, Convert, Expr, Number, Operation, OpSpec, Read
+from opgen.spec.model import AttrValue, Conditional, Convert, Expr, Number, Operation, OpSpec, Read
 from opgen.spec.pretty import render
 from opgen.spec.print_expression import expression
 from opgen.spec.unparse_expression import Expressions
@@ -49,9 +50,10 @@ class ElementWords:
 def words_of(op: OpSpec, check: ElementCheck) -> ElementWords:
     """The words for a check of an op."""
     e = _spelt_out(op, check.subscript)
+    lists = _lists(op)
     wraps = _wraps(e, check.size)
     plain = wraps or isinstance(e, Read)
-    subject = "" if plain else _text(op, _bare(check.subscript))
+    subject = "" if plain else _text(op, transform(lambda n: _by_name(n, lists), _bare(check.subscript)))
     return ElementWords(_source(op, check), check.read.tensor, check.axis, subject, wraps)
 
 
@@ -64,8 +66,29 @@ def _spelt_out(op: OpSpec, subscript: Expr) -> Expr:
     e = _bare(subscript)
     if isinstance(e, Read):
         let = next((d for d in checked_definitions(op) if d.tensor == e.tensor), None)
-        return e if let is None or not isinstance(found := _bare(let.value), Read | Conditional) else found
+        if let is None or e.tensor in _lists(op):
+            return e
+        return e if not isinstance(found := _bare(let.value), Read | Conditional) else found
     return e
+
+
+def _lists(op: OpSpec) -> dict[str, str]:
+    """The intermediate tensors that hold a list attribute, and which."""
+    found = {d.tensor: set(_chosen(_bare(d.value))) for d in checked_definitions(op)}
+    return {tensor: attrs.pop() for tensor, attrs in found.items() if len(attrs) == 1 and "" not in attrs}
+
+
+def _chosen(e: Expr) -> Iterator[str]:
+    """The lists whose elements a value is chosen from; "" stands for what is no element of a list."""
+    if isinstance(e, Conditional):
+        yield from (*_chosen(e.if_true), *_chosen(e.if_false))
+    else:
+        yield e.attr if isinstance(e, AttrValue) and e.element else ""
+
+
+def _by_name(e: Expr, lists: Mapping[str, str]) -> Expr:
+    """A read of a list as an element of the attribute."""
+    return replace(e, tensor=lists[e.tensor]) if isinstance(e, Read) and e.tensor in lists else e
 
 
 def _bare(e: Expr) -> Expr:
@@ -82,12 +105,13 @@ def _wraps(e: Expr, size: Expr) -> bool:
 
 
 def _source(op: OpSpec, check: ElementCheck) -> str:
-    """The input whose elements make a subscript, the first if there are several."""
+    """The input, or the list attribute, whose elements make a subscript, the first if there are several."""
     given = {t.name for t in op.tensors}
     lets = {d.tensor: d for d in checked_definitions(op)}
+    lists = _lists(op)
     pending = [r.tensor for r in reads(check.subscript)]
     for name in pending:
-        if name in given:
-            return name
+        if name in given or name in lists:
+            return lists.get(name, name)
         pending += [r.tensor for r in reads(lets[name].value) if r.tensor not in pending]
     return check.read.tensor

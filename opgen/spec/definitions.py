@@ -59,6 +59,7 @@ def check_definitions(
         scope.later_tensors.discard(name)
         hint = partial(extent_by_use, decls, outputs)
         definition = DefinitionChecker(scope, decl, None if decl.let else outputs[name], hint, foretold).check()
+        _add_tables(scope, defined)
         if definition is None:
             scope.poisoned.add(name)
             continue
@@ -97,6 +98,15 @@ def _update(
         scope.poisoned.add(name)
     else:
         defined[-1] = updated
+    _add_tables(scope, defined, before=1)
+
+
+def _add_tables(scope: Scope, defined: list[m.Definition], before: int = 0) -> None:
+    """Puts the lists that were read for the first time among the definitions, `before` the last ones."""
+    known = {d.tensor for d in defined}
+    for table in scope.tables.values():
+        if table.tensor not in known:
+            defined.insert(len(defined) - before, table)
 
 
 class DefinitionChecker:
@@ -267,8 +277,9 @@ class DefinitionChecker:
                 if not reads_values(subscript) and not inside(
                     subscript, dim, self.ranges, self._least, self.scope.required, self.scope.named
                 ):
-                    message = f"'{read.tensor}' may be read outside its dimension {axis} ({show(dim)})"
-                    self.report.add("S052", message, read.span, f"say what is read there: {read.tensor}[...] else 0")
+                    name = next((a for a, d in self.scope.tables.items() if d.tensor == read.tensor), read.tensor)
+                    message = f"'{name}' may be read outside its dimension {axis} ({show(dim)})"
+                    self.report.add("S052", message, read.span, f"say what is read there: {name}[...] else 0")
                     break
 
     def _prove_elements(self) -> None:

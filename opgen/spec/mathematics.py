@@ -9,12 +9,14 @@ from opgen.diagnostics import Span
 from opgen.dtypes import DTYPES, UINT64, lookup
 from opgen.spec import model as m
 from opgen.spec import syntax as s
+from opgen.spec.attribute_tables import table_of
 from opgen.spec.kinds import BOOL, INT, NUMBER, REAL, SHAPE_FUNCTIONS, Kind, Typed
 from opgen.spec.limits import LOOPS
 from opgen.spec.literals import cast_leaves, numbers
 from opgen.spec.names import check_name
 from opgen.spec.orders import ORDERS, resolve_order
 from opgen.spec.polynomial import digits, same
+from opgen.spec.random_numbers import RANDOM, resolve_random
 from opgen.spec.resolve import Resolver
 from opgen.spec.scope import Binding, Readable, Scope
 from opgen.spec.steps import Foretold
@@ -33,7 +35,6 @@ PAIR_FUNCTIONS: dict[str, m.Operator] = {
 """Functions of two elements; `min`, `max` and `pow` are of integers of shapes, too."""
 
 BIT_CAST = "bit_cast"
-RANDOM = "random"
 _OF_INTEGERS = ("//", "bit_and", "bit_or", "bit_xor", "shift_left", "shift_right")
 """Operations that only elements of integer types have."""
 _LARGEST = {"float32": 2**128 - 2**103, "float64": 2**1024 - 2**970}
@@ -81,6 +82,8 @@ class MathResolver(Resolver):
                     "S023", f"'{name}' is read before it is defined", tree.owner.span, f"move `let {name}[...]` up"
                 )
                 return None
+            if name in self.scope.attrs and not all(isinstance(e, s.Constant) for e in tree.subscripts):
+                return self._list_element(tree, self.scope.attrs[name])
             if name in self.scope.attrs or name in self.scope.symbols or name in self.scope.poisoned:
                 return super()._subscripted(tree)
             self.report.unknown("tensor", name, tree.owner.span, self.scope.known())
@@ -124,6 +127,21 @@ class MathResolver(Resolver):
         if value is None and not self._reductions:
             self.unguarded.append(read)
         return Typed(read, tensor.dtype)
+
+    def _list_element(self, tree: s.Subscripted, attr: m.Attr) -> Typed | None:
+        """An element of a list attribute at indices: of the tensor that holds the list."""
+        if not attr.shape:
+            self.report.add("S013", f"'{attr.name}' is not a list", tree.owner.span)
+            return None
+        if attr.layout is not None:
+            message = f"'{attr.name}' follows the layout '{attr.layout}': its elements have letters, not numbers"
+            self.report.add("S032", message, tree.span)
+            return None
+        if len(tree.subscripts) != len(attr.shape):
+            shown = f"{plural(len(attr.shape), 'subscript')}, found {len(tree.subscripts)}"
+            self.report.add("S021", f"an element of '{attr.name}' takes {shown}", tree.span)
+            return None
+        return self._read(tree, table_of(self.scope, attr, tree.owner.span))
 
     def _element_of(self, tree: s.Subscripted, constant: m.Constant) -> Typed | None:
         """An element of a constant."""
@@ -270,7 +288,7 @@ class MathResolver(Resolver):
         if name == BIT_CAST:
             return self._bit_cast(tree)
         if name == RANDOM:
-            return self._random(tree)
+            return resolve_random(self, tree, self.is_integer)
         if target is None and name not in SCALAR_FUNCTIONS:
             return super()._call(tree)
         if len(tree.arguments) != 1:
@@ -293,26 +311,6 @@ class MathResolver(Resolver):
             return None
         left, right = map(self.resolve, tree.arguments)
         return None if left is None or right is None else self.arithmetic(op, left, right, tree.span)
-
-    def _random(self, tree: s.Call) -> Typed | None:
-        """`random(seed, i)`: a float64 that a number and an integer tell."""
-        if len(tree.arguments) != 2:
-            message = f"{RANDOM} takes a seed and an integer, {plural(len(tree.arguments), 'argument')} given"
-            self.report.add("S021", message, tree.span)
-            return None
-        seed, place = map(self.resolve, tree.arguments)
-        if seed is None or place is None:
-            return None
-        if seed.kind == BOOL or (place.kind not in (INT, NUMBER) and not self.is_integer(place.kind)):
-            wrong, what = (seed, "a number") if seed.kind == BOOL else (place, "an integer")
-            span = tree.arguments[0 if wrong is seed else 1].span
-            help = None if wrong is seed else "cast it, as in int64(...)"
-            self.report.add("S020", f"{RANDOM} takes {what} here, found {self.describe(wrong.kind)}", span, help)
-            return None
-        start = seed.expr if seed.kind == "float64" else m.Convert("float64", seed.expr, seed.expr.span)
-        known = place.kind in (INT, NUMBER, "int64")
-        number = place.expr if known else m.Convert("int64", place.expr, place.expr.span)
-        return Typed(m.Operation("random", start, number, tree.span), "float64")
 
     def _bit_cast(self, tree: s.Call) -> Typed | None:
         """`bit_cast(to, x)`: the bits of an element as those of another type."""

@@ -52,6 +52,8 @@ class Scope:
     indices: dict[str, Binding] = field(default_factory=dict)
     poisoned: set[str] = field(default_factory=set)
     constants: dict[str, m.Constant] = field(default_factory=dict)
+    tables: dict[str, m.Definition] = field(default_factory=dict)
+    """The tensors that hold lists which the mathematics read at indices, by the names of the attributes."""
     stands_for: dict[str, m.Expr] = field(default_factory=dict)
     """Of symbols, the expressions that they are other names of."""
     required: list[Polynomial] = field(default_factory=list)

@@ -316,7 +316,13 @@ class Evaluator:
         """An element of a pack or a list attribute, counted from the end where the position is negative."""
         if len(tree.subscripts) != 1:
             raise Mistake(f"an element of '{tree.owner.name}' takes 1 subscript", tree.span)
-        position = known_integer(self.one(tree.subscripts[0], at))
+        subscript = self.one(tree.subscripts[0], at)
+        position = known_integer(subscript)
+        if position is None and self.world.is_open(tree.owner.name):
+            if not self.world.attributes[tree.owner.name].length:
+                raise CallError(self.op, tree.owner.name, "a list of at least one element", "[]")
+            outside = None if tree.outside is None else self.one(tree.outside, at)
+            return s.Subscripted(tree.span, tree.owner, (subscript,), outside)
         if position is None:
             raise Mistake("this is not known when an op is made of a call", tree.subscripts[0].span, _KNOWN_HELP)
         name = tree.owner.name

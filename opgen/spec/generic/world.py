@@ -90,6 +90,16 @@ class World:
         self.left.add(name)
         return s.Subscripted(span, s.Ident(span, name), (integer(at, span),), None)
 
+    def is_open(self, name: str) -> bool:
+        """Whether a name is that of a list attribute that is no part of the form: it is read as it is, then."""
+        attribute = self.attributes.get(name)
+        if attribute is None or attribute.length is None or attribute.words or name in self.packs:
+            return False
+        if not self._decided(name):
+            self.left.add(name)
+            return True
+        return False
+
     def _decided(self, name: str) -> bool:
         """Whether the value of an attribute is a part of the form, as far as that is known by now."""
         return name in self.known or name in self.demanded
