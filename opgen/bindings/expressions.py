@@ -24,9 +24,11 @@ from opgen.spec.model import (
     Operation,
     Present,
     Read,
+    Real,
     Reduce,
     SizeOf,
     Symbol,
+    Whole,
 )
 
 CONDITIONAL, OR, AND, NOT, COMPARE, ADD, MULTIPLY, UNARY, ATOM = range(9)
@@ -73,6 +75,10 @@ class Printer(ABC):
                 return self.conditional(e), CONDITIONAL
             case FunctionCall():
                 return self.call(e), ATOM
+            case Real():
+                return self.real(e), ATOM
+            case Whole():
+                return self.whole(e), ATOM
             case Apply() | Convert() | BitCast() | Read() | Element() | Reduce():
                 return self.mathematics(e), ATOM
 
@@ -93,6 +99,15 @@ class Printer(ABC):
     def function_like(self, e: Operation) -> str:
         """`min`, `max`, `ceildiv` and `pow`."""
         return f"{e.op}({self.text(e.left)}, {self.text(e.right)})"
+
+    def real(self, e: Real) -> str:
+        """An integer as a float."""
+        return f"float({self.text(e.operand)})"
+
+    def whole(self, e: Whole) -> str:
+        """The integer that a float is rounded to."""
+        value = self.text(e.operand)
+        return f"int({value})" if e.function == "trunc" else f"int({e.function}({value}))"
 
     def mathematics(self, e: Apply | Convert | BitCast | Read | Element | Reduce) -> str:
         """What only mathematics has."""

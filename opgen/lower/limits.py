@@ -25,6 +25,7 @@ from opgen.spec.model import (
     Sizes,
     Symbol,
     Tensor,
+    Whole,
 )
 from opgen.spec.visit import attrs_in, symbols_in
 
@@ -87,7 +88,7 @@ def label(op: OpSpec, e: Expr) -> str:
             return f"size({e.tensor}, {e.axis})"
         case Present():
             return f"present({e.attr})"
-        case FunctionCall():
+        case FunctionCall() | Whole():
             return e.function
         case Operation(op="pow"):
             return f"pow({label(op, e.left)}, {label(op, e.right)})"

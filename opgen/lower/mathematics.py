@@ -40,10 +40,12 @@ from opgen.spec.model import (
     OpSpec,
     Present,
     Read,
+    Real,
     Reduce,
     Scatter,
     SizeOf,
     Symbol,
+    Whole,
 )
 from opgen.spec.walk import conjuncts, reads_values, subexpressions
 
@@ -90,9 +92,9 @@ class Mathematics:
         match e:
             case Number():
                 return BOOL if isinstance(e.value, bool) else None
-            case Element():
+            case Element() | Real():
                 return None
-            case Symbol() | Index() | SizeOf() | FunctionCall():
+            case Symbol() | Index() | SizeOf() | FunctionCall() | Whole():
                 return INT64
             case AttrValue():
                 return {"int": INT64, "bool": BOOL}.get(self._op.attr(e.attr).kind)
@@ -124,7 +126,7 @@ class Mathematics:
                 return b.const(e.value, want)
             case AttrValue():
                 return b.cast(want, self._parameters.variable(e))
-            case Symbol() | Index() | SizeOf() | FunctionCall():
+            case Symbol() | Index() | SizeOf() | FunctionCall() | Whole():
                 return b.cast(want, self._scalars.lower(e, scope.indices))
             case Operation():
                 return self._operation(e, want, scope)
@@ -493,6 +495,3 @@ def _neutral(kind: str, dtype: DType) -> loop.Expr:
     if dtype.is_float:
         return loop.Const(-math.inf if kind == "max" else math.inf, Type(dtype))
     return b.const(dtype.least if kind == "max" else dtype.greatest, dtype)
-
-
-__all__ = ["Mathematics"]

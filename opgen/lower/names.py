@@ -5,7 +5,19 @@ from __future__ import annotations
 import itertools
 
 from opgen.diagnostics import InternalError
-from opgen.spec.model import AttrValue, Expr, FunctionCall, Operation, OpSpec, Present, ShapeLet, SizeOf, Symbol, Tensor
+from opgen.spec.model import (
+    AttrValue,
+    Expr,
+    FunctionCall,
+    Operation,
+    OpSpec,
+    Present,
+    ShapeLet,
+    SizeOf,
+    Symbol,
+    Tensor,
+    Whole,
+)
 from opgen.spec.walk import subexpressions
 
 
@@ -23,9 +35,10 @@ def parameter_name(op: OpSpec, e: Expr) -> str:
         case FunctionCall():
             arguments = (parameter_name(op, a) for a in e.arguments if isinstance(a, Symbol | AttrValue))
             return "_".join((e.function, str(e.result), *arguments))
-        case Operation(op="pow"):
+        case Operation(op="pow") | Whole():
             leaves = [n for n in subexpressions(e) if isinstance(n, Symbol | AttrValue | SizeOf | FunctionCall)]
-            return "_".join(("power", *(parameter_name(op, n) for n in leaves)))
+            what = e.function if isinstance(e, Whole) else "power"
+            return "_".join((what, *(parameter_name(op, n) for n in leaves)))
     raise InternalError(f"no kernel parameter stands for {e!r}")
 
 

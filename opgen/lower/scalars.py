@@ -26,6 +26,7 @@ from opgen.spec.model import (
     Present,
     SizeOf,
     Symbol,
+    Whole,
 )
 from opgen.spec.walk import subexpressions
 
@@ -67,7 +68,7 @@ class Scalars:
                 return b.TRUE if e.value is True else b.FALSE if e.value is False else b.index(int(e.value))
             case Index():
                 return indices[e.name]
-            case Symbol() | AttrValue() | SizeOf() | FunctionCall() | Present():
+            case Symbol() | AttrValue() | SizeOf() | FunctionCall() | Present() | Whole():
                 return self._parameters.variable(e)
             case EnumIs():
                 return b.TRUE if self._variant.values[e.name] == e.value else b.FALSE

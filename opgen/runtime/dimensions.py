@@ -14,6 +14,7 @@ from opgen.runtime.base import OpChecks
 from opgen.runtime.call import Result
 from opgen.runtime.errors import ArgumentMemoryError, ArgumentValueError
 from opgen.runtime.tensors import Given
+from opgen.spec.environment import EvaluationError, rounded
 
 V = TypeVar("V")
 LARGEST = 2**63 - 1
@@ -120,6 +121,14 @@ def stretched(*sizes: int) -> int:
 def logical(values: Sequence[V], layout: str, order: str) -> tuple[V, ...]:
     """Values given in a layout's order, one a letter, in another order of its letters."""
     return tuple(values[layout.index(letter)] for letter in order)
+
+
+def whole_of(function: str, value: float) -> int:
+    """The integer that a float is rounded to by "floor", "ceil", "round" or "trunc"; ArithmeticError if it is none."""
+    try:
+        return rounded(function, value)
+    except EvaluationError as error:
+        raise OverflowError(str(error)) from None
 
 
 def padded(values: tuple[int, ...], count: int) -> tuple[int, ...]:

@@ -203,9 +203,9 @@ class Operator:
         """The call, if its arguments fit together; an ArgumentError if not."""
         try:
             call = self._check(*tensors, *rest)
-        except ZeroDivisionError as error:
+        except ArithmeticError as error:
             expected = "sizes and attributes that the requirements can be computed from"
-            plain = ArgumentValueError(self.name, "name", expected, "a division by zero")
+            plain = ArgumentValueError(self.name, "name", expected, str(error))
             found = None if self._refuse is None else self._refuse(None, tensors, rest)
             raise plain if found is None else found from error
         if self._refuse is not None and (found := self._refuse(call, tensors, rest)) is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -65,6 +66,21 @@ def evaluate_int(expr: m.Expr, environment: Environment) -> int:
     return value
 
 
+_ROUNDED: dict[str, Callable[[float], int]] = {
+    "floor": math.floor,
+    "ceil": math.ceil,
+    "round": round,
+    "trunc": math.trunc,
+}
+
+
+def rounded(function: str, value: float) -> int:
+    """The integer that a float is rounded to by a function of `Whole`.  Raises EvaluationError if there is none."""
+    if not -float(_LIMIT) <= value < float(_LIMIT):
+        raise EvaluationError("a float that does not fit in 64 bits")
+    return _ROUNDED[function](value)
+
+
 _OPERATIONS: dict[str, Callable[[Value, Value], Value]] = {
     "+": operator.add,
     "-": operator.sub,
@@ -123,6 +139,10 @@ class _Evaluator:
             return self._call(expr)
         if isinstance(expr, m.Operation):
             return self._operation(expr)
+        if isinstance(expr, m.Real):
+            return float(self.value(expr.operand))
+        if isinstance(expr, m.Whole):
+            return rounded(expr.function, self.value(expr.operand))
         raise InternalError(f"{type(expr).__name__} is not of the shape language")
 
     def _symbol(self, name: str) -> Value:

@@ -174,6 +174,25 @@ class FunctionCall:
 
 
 @dataclass(frozen=True, slots=True)
+class Real:
+    """An integer of shapes as a float64, the nearest one; it stands in a `Whole` or in a requirement."""
+
+    operand: Expr
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """An integer of shapes made of float64 arithmetic: rounded down, up, to the nearest (of two the even one), or
+    towards 0.  A call in which it is not finite, or beyond int64, is refused.
+    """
+
+    function: Literal["floor", "ceil", "round", "trunc"]
+    operand: Expr
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class EnumArgument:
     """An enumerated attribute (or parameter) handed to a function, or a value of one."""
 
@@ -313,6 +332,8 @@ Expr: TypeAlias = (
     | Not
     | Conditional
     | FunctionCall
+    | Real
+    | Whole
     | Apply
     | Convert
     | BitCast

@@ -21,6 +21,12 @@ SHAPE_FUNCTIONS: dict[str, Literal["min", "max", "ceildiv", "pow"]] = {
 }  # fmt: skip
 
 
+ROUNDINGS: dict[str, Literal["floor", "ceil", "round", "trunc"]] = {
+    "floor": "floor", "ceil": "ceil", "round": "round", "trunc": "trunc",
+}  # fmt: skip
+"""What makes an integer of a float, among sizes."""
+
+
 class Typed(NamedTuple):
     """A resolved expression and its kind."""
 

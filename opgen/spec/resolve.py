@@ -5,7 +5,7 @@ An expression that is wrong resolves to None after its mistake is noted; what ho
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from opgen.diagnostics import Span, did_you_mean
@@ -18,6 +18,7 @@ from opgen.spec.kinds import (
     LOGIC,
     NUMBER,
     REAL,
+    ROUNDINGS,
     SHAPE_FUNCTIONS,
     Kind,
     Typed,
@@ -215,6 +216,11 @@ class Resolver:
             return self._present(tree)
         if name in SHAPE_FUNCTIONS:
             return self._two(tree, SHAPE_FUNCTIONS[name])
+        if name in ("int", "float"):
+            return self._rounded(tree) if name == "int" else self._to_float(tree)
+        if name in ROUNDINGS and type(self) is Resolver:
+            self.report.add("S013", f"'{name}' in sizes gives an integer", tree.span, f"write int({name}(...))")
+            return None
         if name not in self.scope.functions:
             self.unknown_function(tree)
             return None
@@ -231,6 +237,40 @@ class Resolver:
         for keyword in tree.keywords:
             self.report.add("S021", f"'{name}' is no op: its arguments have no names", keyword.span)
         return not tree.keywords
+
+    def _to_float(self, tree: s.Call) -> Typed | None:
+        """`float(n)`: an integer of shapes as a float."""
+        if len(tree.arguments) != 1:
+            self.report.add("S021", f"float takes 1 argument, {len(tree.arguments)} given", tree.span)
+            return None
+        found = self.integer(tree.arguments[0])
+        if found is None:
+            return None
+        self._no_index("float", (found,), tree.span)
+        return Typed(m.Real(found, tree.span), REAL)
+
+    def _rounded(self, tree: s.Call) -> Typed | None:
+        """`int(floor(scale * float(n)))`: an integer made of floats, worked out as Python does."""
+        inner = tree.arguments[0] if len(tree.arguments) == 1 else None
+        function: Literal["floor", "ceil", "round", "trunc"] = "trunc"
+        if isinstance(inner, s.Call) and inner.function.name in ROUNDINGS and len(inner.arguments) == 1:
+            function, inner = ROUNDINGS[inner.function.name], inner.arguments[0]
+        if inner is None:
+            self.report.add("S021", f"int takes 1 argument, {len(tree.arguments)} given", tree.span)
+            return None
+        found = Resolver(self.scope).resolve(inner)
+        if found is None:
+            return None
+        if found.kind != REAL:
+            help = "float(n) makes one of an integer"
+            self.report.add("S020", f"int takes a float, found {self.describe(found.kind)}", inner.span, help)
+            return None
+        for operation in _of_floats(found.expr):
+            if operation.op not in ("+", "-", "*", "/") and operation.span is not None:
+                help = "of integers there is: round before it"
+                self.report.add("S013", f"'{operation.op}' of floats is not for sizes", operation.span, help)
+        self._no_index("int", (found.expr,), tree.span)
+        return Typed(m.Whole(function, found.expr, tree.span), INT)
 
     def unknown_function(self, tree: s.Call) -> None:
         known = [*self.scope.functions, *self.scope.ops, *SHAPE_FUNCTIONS, "present"]
@@ -424,6 +464,16 @@ class Resolver:
 
 def _list(words: str | tuple[str, ...]) -> str:
     return ", ".join(words)
+
+
+def _of_floats(e: m.Expr) -> Iterator[m.Operation]:
+    """The operations on floats that a value is made of."""
+    if isinstance(e, m.Conditional):
+        yield from (*_of_floats(e.if_true), *_of_floats(e.if_false))
+    elif isinstance(e, m.Operation):
+        yield from (e, *_of_floats(e.left), *_of_floats(e.right))
+    elif isinstance(e, m.Negate):
+        yield from _of_floats(e.operand)
 
 
 def _element_help(attr: m.Attr) -> str:

@@ -93,6 +93,11 @@ class Expressions:
                 return s.Choice(NOWHERE, self.of(e.condition), self.of(e.if_true), self.of(e.if_false))
             case m.FunctionCall():
                 return self._function(e)
+            case m.Real():
+                return call("float", (self.of(e.operand),))
+            case m.Whole():
+                inner = self.of(e.operand)
+                return call("int", (inner if e.function == "trunc" else call(e.function, (inner,)),))
             case m.Apply():
                 return call(e.function, (self.of(e.argument),))
             case m.Convert():

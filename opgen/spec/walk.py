@@ -20,8 +20,10 @@ from opgen.spec.model import (
     Not,
     Operation,
     Read,
+    Real,
     Reduce,
     Scatter,
+    Whole,
 )
 
 
@@ -32,7 +34,7 @@ def operands(e: Expr) -> tuple[Expr, ...]:
     match e:
         case Operation():
             return (e.left, e.right)
-        case Negate() | Not() | Convert() | BitCast():
+        case Negate() | Not() | Convert() | BitCast() | Real() | Whole():
             return (e.operand,)
         case Conditional():
             return (e.condition, e.if_true, e.if_false)
@@ -60,7 +62,7 @@ def with_operands(e: Expr, new: tuple[Expr, ...]) -> Expr:
     match e:
         case Operation():
             return replace(e, left=new[0], right=new[1])
-        case Negate() | Not() | Convert() | BitCast():
+        case Negate() | Not() | Convert() | BitCast() | Real() | Whole():
             return replace(e, operand=new[0])
         case Conditional():
             return replace(e, condition=new[0], if_true=new[1], if_false=new[2])

@@ -115,8 +115,10 @@ class Evaluator:
                 return exact(e.value, "bool" if isinstance(e.value, bool) else None)
             case m.Index():
                 return exact(scope.indices[e.name], "int64")
-            case m.Symbol() | m.SizeOf() | m.FunctionCall():
+            case m.Symbol() | m.SizeOf() | m.FunctionCall() | m.Whole():
                 return exact(self._size(e), "int64")
+            case m.Real():
+                return exact(shape_value(e, self.environment), None)
             case m.AttrValue():
                 kind = self.environment.op.attr(e.attr).kind
                 return exact(shape_value(e, self.environment), {"int": "int64", "bool": "bool"}.get(kind))

@@ -23,9 +23,10 @@ from opgen.spec.model import (
     Number,
     Operation,
     Present,
+    Real,
     SizeOf,
+    Whole,
 )
-from opgen.spec.walk import subexpressions
 
 _CALLS = {"+": "add", "-": "sub", "*": "mul", "//": "div", "%": "mod", "ceildiv": "ceildiv", "pow": "pow"}
 _PURE = ("min", "max")
@@ -64,6 +65,7 @@ class CPrinter(Printer):
         self._size = size
         self._present = present
         self._is_float = is_float
+        self._exact = False  # whether each floating operation is rounded by itself, and none is divided by 0
 
     def number(self, value: int | float | bool) -> str:
         if isinstance(value, bool):
@@ -106,12 +108,25 @@ class CPrinter(Printer):
     def operation(self, e: Operation) -> tuple[str, int]:
         if e.op == "or":
             return f"{self._within_or(e.left)} {self.operators['or']} {self._within_or(e.right)}", OR
+        if self._exact and e.op in ("*", "/") and self.floating(e):
+            name, given = ("times", "") if e.op == "*" else ("over", f"{self._math}, ")
+            return f"{self._helper}_{name}({given}{self.text(e.left)}, {self.text(e.right)})", ATOM
         if self.floating(e) or e.op not in (*_CALLS, *_PURE):
             return super().operation(e)
         left, right = self.text(e.left), self.text(e.right)
         if e.op in _PURE:
             return f"{self._helper}_{e.op}({left}, {right})", ATOM
         return f"{self._helper}_{_CALLS[e.op]}({self._math}, {left}, {right})", ATOM
+
+    def real(self, e: Real) -> str:
+        return f"(double){self.text(e.operand, ATOM)}"
+
+    def whole(self, e: Whole) -> str:
+        rounding = {"round": "rint"}.get(e.function, e.function)
+        outer, self._exact = self._exact, True
+        value = self.text(e.operand)
+        self._exact = outer
+        return f"{self._helper}_whole({self._math}, {value}, {rounding})"
 
     def _within_or(self, e: Expr) -> str:
         """An operand of `||`: one of `&&` has parentheses, as compilers ask for."""
@@ -133,14 +148,20 @@ class CPrinter(Printer):
 
     def floating(self, e: Expr) -> bool:
         """Whether an arithmetic expression has a floating value."""
-        if isinstance(e, Operation) and e.op in ("==", "!=", "<", "<=", ">", ">=", "and", "or"):
-            return False
-        return any(
-            (isinstance(n, Number) and isinstance(n.value, float))
-            or (isinstance(n, AttrValue) and self._is_float is not None and self._is_float(n))
-            or (isinstance(n, Operation) and n.op == "/")
-            for n in subexpressions(e)
-        )
+        match e:
+            case Operation(op="==" | "!=" | "<" | "<=" | ">" | ">=" | "and" | "or"):
+                return False
+            case Operation():
+                return e.op == "/" or self.floating(e.left) or self.floating(e.right)
+            case Conditional():
+                return self.floating(e.if_true) or self.floating(e.if_false)
+            case Negate():
+                return self.floating(e.operand)
+            case Number():
+                return isinstance(e.value, float)
+            case AttrValue():
+                return self._is_float is not None and self._is_float(e)
+        return isinstance(e, Real)
 
 
 def integer(value: int) -> str:

@@ -8,7 +8,7 @@ from typing import ClassVar
 from opgen.bindings.expressions import ADD, AND, COMPARE, NOT, OR, UNARY, Printer
 from opgen.bindings.python.text import literal
 from opgen.diagnostics import InternalError
-from opgen.spec.model import AttrValue, Conditional, EnumIs, Expr, FunctionCall, Not, Operation, Present, SizeOf
+from opgen.spec.model import AttrValue, Conditional, EnumIs, Expr, FunctionCall, Not, Operation, Present, SizeOf, Whole
 
 _OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
@@ -92,6 +92,9 @@ class PythonPrinter(Printer):
         if e.op == "pow":
             return f"pow({self.text(e.left)}, {self.text(e.right)})"
         return super().function_like(e)
+
+    def whole(self, e: Whole) -> str:
+        return f'whole_of("{e.function}", {self.text(e.operand)})'
 
     def conditional(self, e: Conditional) -> str:
         condition = self.text(e.condition, 1)

@@ -18,7 +18,7 @@ _IMPORTS = {
     "opgen.runtime.arguments": ("Integers", "Numbers"),
     "opgen.runtime.call": ("Call",),
     "opgen.runtime.checks": ("Checks",),
-    "opgen.runtime.dimensions": ("logical", "padded", "rows", "stretched"),
+    "opgen.runtime.dimensions": ("logical", "padded", "rows", "stretched", "whole_of"),
     "opgen.runtime.recording": ("counted",),
     "opgen.runtime.plan": ("Prepared", "PreparedSeveral"),
     "opgen.runtime.specialize": ("Library",),
