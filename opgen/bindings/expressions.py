@@ -18,6 +18,7 @@ from opgen.spec.model import (
     Expr,
     FunctionCall,
     Index,
+    MultiplyAdd,
     Negate,
     Not,
     Number,
@@ -79,7 +80,7 @@ class Printer(ABC):
                 return self.real(e), ATOM
             case Whole():
                 return self.whole(e), ATOM
-            case Apply() | Convert() | BitCast() | Read() | Element() | Reduce():
+            case Apply() | MultiplyAdd() | Convert() | BitCast() | Read() | Element() | Reduce():
                 return self.mathematics(e), ATOM
 
     def operation(self, e: Operation) -> tuple[str, int]:
@@ -109,7 +110,7 @@ class Printer(ABC):
         value = self.text(e.operand)
         return f"int({value})" if e.function == "trunc" else f"int({e.function}({value}))"
 
-    def mathematics(self, e: Apply | Convert | BitCast | Read | Element | Reduce) -> str:
+    def mathematics(self, e: Apply | MultiplyAdd | Convert | BitCast | Read | Element | Reduce) -> str:
         """What only mathematics has."""
         raise InternalError(f"{type(e).__name__} is no expression of the shape language")
 

@@ -15,6 +15,7 @@ from opgen.spec.model import (
     EnumIs,
     FunctionCall,
     IndexRange,
+    MultiplyAdd,
     OpSpec,
     Present,
     Read,
@@ -64,12 +65,14 @@ class Formula(Printer):
     def call(self, e: FunctionCall) -> str:
         return f"{e.function}({', '.join(self.argument(a) for a in e.arguments)})"
 
-    def mathematics(self, e: Apply | Convert | BitCast | Read | Element | Reduce) -> str:
+    def mathematics(self, e: Apply | MultiplyAdd | Convert | BitCast | Read | Element | Reduce) -> str:
         match e:
             case Element():
                 return f"{e.constant.name}[{', '.join(self.text(i) for i in e.indices)}]"
             case Apply():
                 return f"{e.function}({self.text(e.argument)})"
+            case MultiplyAdd():
+                return f"fma({self.text(e.left)}, {self.text(e.right)}, {self.text(e.added)})"
             case Convert():
                 return f"{e.to}({self.text(e.operand)})"
             case BitCast():

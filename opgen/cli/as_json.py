@@ -39,7 +39,7 @@ def declared(path: str, module: Module) -> Mapping[str, object]:
     """What a spec file declares."""
     ops = [{"name": op.name, "function": op.function_name} for op in module.ops]
     ops += [{"name": op.name, "function": op.function_name} for op in module.generics]
-    return {"file": path, "ops": ops, "functions": [f.name for f in module.functions]}
+    return {"file": path, "ops": ops, "functions": [*(f.name for f in module.functions), *module.formulas]}
 
 
 def inspected(line: Pipeline, arguments: Arguments, stage: str, text: str) -> Mapping[str, object]:

@@ -38,7 +38,7 @@ def command(specs: tuple[Path, ...], as_json: bool) -> None:
             files.append(declared(str(path), module))
             if not as_json:
                 ops = _count(len(module.ops) + len(module.generics), "op")
-                click.echo(f"{path}: {ops}, {_count(len(module.functions), 'function')}")
+                click.echo(f"{path}: {ops}, {_count(len(module.functions) + len(module.formulas), 'function')}")
     if as_json:
         print_json({"files": files, "diagnostics": [diagnostic(d) for d in mistakes]})
         raise click.exceptions.Exit(USER_ERROR if mistakes else 0)

@@ -16,7 +16,7 @@ from opgen.dtypes import ALIASES, DTYPES
 from opgen.schedule.parse import COMMANDS
 from opgen.spec.generic.lists import LISTS, SINGLE
 from opgen.spec.generic.types import PREDICATES
-from opgen.spec.mathematics import PAIR_FUNCTIONS, SCALAR_FUNCTIONS
+from opgen.spec.scalars import PAIR_FUNCTIONS, SCALAR_FUNCTIONS
 
 STYLE = "monokai"
 
@@ -28,7 +28,12 @@ SPEC_KEYWORDS = (
 )
 _LISTS = [*LISTS, *SINGLE, *PREDICATES, "rank", "count"]
 SPEC_FUNCTIONS = " ".join(
-    ["sum prod max min ascending descending ceildiv pow present bit_cast", *SCALAR_FUNCTIONS, *PAIR_FUNCTIONS, *_LISTS]
+    [
+        "sum prod max min argmax argmin ascending descending ceildiv pow present fma bit_cast",
+        *SCALAR_FUNCTIONS,
+        *PAIR_FUNCTIONS,
+        *_LISTS,
+    ]
 )
 SPEC_TYPES = " ".join([*ALIASES, *DTYPES, "int", "enum"])
 LOOP_KEYWORDS = "kernel for in if else let alloc barrier input output assume param"

@@ -9,15 +9,15 @@ too.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from opgen.grad.algebra import ZERO, add, choose, conjunction, is_number, mul
-from opgen.grad.cases import cases
 from opgen.grad.derivative import Surroundings, contributions
 from opgen.grad.equations import Equation, refused
 from opgen.grad.facts import Facts
 from opgen.grad.flatten import flatten
 from opgen.grad.needed import needed
+from opgen.grad.pieces import Piece, all_names, cases_of, contiguous_last, fixed_axes, letter, name_of, shown_names
 from opgen.grad.presence import always_taken, choices
 from opgen.grad.solve import composite, digits_apart, solve, within
 from opgen.grad.types import may_vary
@@ -39,26 +39,12 @@ from opgen.spec.model import (
     Tensor,
 )
 from opgen.spec.recurrences import Recurrence, grouped
-from opgen.spec.walk import conjuncts, index_names, reads, reads_values, substitute_indices
+from opgen.spec.walk import conjuncts, index_names, reads, reads_constants, reads_values, substitute_indices
 
 TERMS = 48
 """Most terms of a sum within each other: a tensor may be read a thousand times, and every stage walks down values."""
 _NEVER = Number(2**62)
 """Greater than the number of any term of a reduction."""
-
-
-@dataclass(frozen=True)
-class _Piece:
-    """A contribution before its equations are solved: `weight` summed over `ranges` where `conditions` hold, and the
-    reads `guards` are inside.
-    """
-
-    read: Read
-    weight: Expr
-    ranges: tuple[IndexRange, ...]
-    conditions: tuple[Expr, ...]
-    guards: tuple[Read, ...]
-    preferred: frozenset[str]
 
 
 def adjoint(op: OpSpec, wrt: str, seeds: Mapping[str, str], result: Tensor) -> tuple[Definition, ...]:
@@ -85,7 +71,7 @@ class _Adjoint:
         self._adjoints = dict(seeds)
         self._wanted = self._dependents()
         check_order(op, self._wanted)
-        self._pieces: dict[str, list[_Piece]] = {}
+        self._pieces: dict[str, list[Piece]] = {}
         self._new: list[Definition] = []
         self._made: dict[str, Definition] = {}
         self._seeded = {seeds[o.name]: o for o in op.outputs}
@@ -186,9 +172,7 @@ class _Adjoint:
             if seed.tensor in self._nothing and may_be_infinite(own, self._infinite):
                 own = unless_nothing(seed, own)
             own = own if wins is None else choose(wins, own, ZERO)
-            self._pieces.setdefault(c.read.tensor, []).append(
-                _Piece(c.read, own, ranges, conditions, guards, preferred)
-            )
+            self._pieces.setdefault(c.read.tensor, []).append(Piece(c.read, own, ranges, conditions, guards, preferred))
 
     def _others(self, e: Reduce, seed: Expr) -> Expr:
         """The seed times the product of all other terms."""
@@ -278,7 +262,7 @@ class _Adjoint:
     ) -> Definition:
         at_elements = [p for p in self._pieces.get(tensor, []) if any(map(reads_values, p.read.indices))]
         others = [p for p in self._pieces.get(tensor, []) if p not in at_elements]
-        pieces = [case for piece in others for case in _cases(piece)]
+        pieces = [case for piece in others for case in cases_of(piece)]
         targets, ranges = self._targets(tensor, sizes, actual, pieces)
         dims = tuple(a if a is not None else s for s, a in zip(sizes, actual, strict=True))
         value: Expr = ZERO
@@ -287,11 +271,11 @@ class _Adjoint:
                 Equation(s, t, size, a, s.span or piece.read.span)
                 for s, t, size, a in zip(piece.read.indices, targets, sizes, actual, strict=True)
             ]
-            term = self._gather(piece, equations, {r.name: r for r in ranges})
-            stepwise = name in self._stepwise
-            if isinstance(term, Reduce) and not stepwise and all(isinstance(t, Index) for t in targets):
-                like = Definition(name, ranges, targets, ZERO, dtype, dims, False, span=piece.read.span)
-                term = self._plainly(term, like)
+            like = Definition(name, ranges, targets, ZERO, dtype, dims, False, span=piece.read.span)
+            term = self._term(piece, equations, like)
+            if term is None:
+                at_elements.append(piece)
+                continue
             value = add(value, term)
             if number % TERMS == 0 and all(isinstance(t, Index) for t in targets):  # the sum so far is apart
                 part = self._fresh(f"{name}_part")
@@ -309,6 +293,34 @@ class _Adjoint:
         span = next((p.read.span for p in (*pieces, *at_elements)), None)
         return Definition(name, ranges, targets, value, dtype, dims, is_output, span=span)
 
+    def _term(self, piece: Piece, equations: list[Equation], like: Definition) -> Expr | None:
+        """What a piece gives to an element of the adjoint `like`; None if it is to be an update of the adjoint.
+
+        That is where an index cannot be solved for: all its values would be gone through for each element.
+        """
+        fixed = fixed_axes(piece, [e.actual for e in equations])
+        alone = like.tensor not in self._stepwise and all(isinstance(t, Index) for t in like.subscripts)
+        if alone and fixed:
+            kept = [axis for axis in range(len(equations)) if axis not in fixed]
+            rows = replace(
+                like,
+                indices=tuple(like.indices[axis] for axis in kept),
+                subscripts=tuple(like.subscripts[axis] for axis in kept),
+                dims=tuple(like.dims[axis] for axis in kept),
+            )
+            term, searched = self._gather(piece, [equations[axis] for axis in kept], {r.name: r for r in rows.indices})
+            if isinstance(term, Reduce) and term.indices and not searched:
+                whole = self._define(f"{like.tensor}_at", rows, self._plainly(term, rows), like.dtype)
+                value: Expr = Read(whole, rows.subscripts, span=piece.read.span)
+                for axis in fixed:
+                    value = choose(Operation("==", like.subscripts[axis], equations[axis].subscript), value, ZERO)
+                return value
+        term, searched = self._gather(piece, equations, {r.name: r for r in like.indices})
+        constant = any(map(reads_constants, (piece.weight, *piece.conditions)))
+        if searched and like.tensor not in self._stepwise and not constant:
+            return None
+        return self._plainly(term, like) if alone and isinstance(term, Reduce) else term
+
     def _plainly(self, e: Reduce, like: Definition) -> Expr:
         """A sum of products that are taken for 0 where they are 0 times what is infinite, mostly without a choice.
 
@@ -324,8 +336,8 @@ class _Adjoint:
         again = Conditional(Operation("!=", plain, plain), e, plain)
         return Conditional(Operation("!=", row, row), again, plain)
 
-    def _gather(self, piece: _Piece, equations: list[Equation], targets: Mapping[str, IndexRange]) -> Expr:
-        """The sum of a piece over all iterations that read the target's element."""
+    def _gather(self, piece: Piece, equations: list[Equation], targets: Mapping[str, IndexRange]) -> tuple[Expr, bool]:
+        """The sum of a piece over all iterations that read the target's element; and whether these are looked for."""
         hidden = {r.name: Index(f"{r.name}'") for r in piece.ranges}
         rename: Mapping[str, Expr] = hidden
         equations = [replace(e, subscript=substitute_indices(e.subscript, rename)) for e in equations]
@@ -336,12 +348,12 @@ class _Adjoint:
             frozenset(hidden[n].name for n in piece.preferred),
             self._facts,
         )
-        shown = _shown([r.name for r in solution.remaining], targets)
+        shown = shown_names([r.name for r in solution.remaining], targets)
 
         def settled(e: Expr) -> Expr:
             return substitute_indices(substitute_indices(substitute_indices(e, rename), solution.values), shown)
 
-        added = [IndexRange(_name(shown[r.name]), r.extent) for r in solution.remaining]
+        added = [IndexRange(name_of(shown[r.name]), r.extent) for r in solution.remaining]
         weight = digits_apart(settled(piece.weight), added)
         present = set(always_taken(weight))
         conditions = [substitute_indices(c, shown) for c in solution.conditions]
@@ -352,13 +364,14 @@ class _Adjoint:
             moved = settled(guard)
             if guard != piece.read and moved not in present and isinstance(moved, Read):
                 conditions += self._inside(guard, moved, piece.ranges)
-        remaining = _contiguous_last(
-            tuple(IndexRange(_name(shown[r.name]), substitute_indices(r.extent, shown)) for r in solution.remaining),
+        remaining = contiguous_last(
+            tuple(IndexRange(name_of(shown[r.name]), substitute_indices(r.extent, shown)) for r in solution.remaining),
             weight,
         )
         if not remaining and not conditions and not any(any(self._inside(g, g, piece.ranges)) for g in piece.guards):
-            return weight
-        return Reduce("sum", remaining, weight, condition=conjunction(list(dict.fromkeys(conditions))))
+            return weight, False
+        condition = conjunction(list(dict.fromkeys(conditions)))
+        return Reduce("sum", remaining, weight, condition=condition), solution.searched
 
     def _implied(self, present: Collection[Read]) -> set[Expr]:
         """The conditions under which a term is left out anyway: a read of it is outside."""
@@ -397,7 +410,7 @@ class _Adjoint:
     # The target's own indices -----------------------------------------------------------------------
 
     def _targets(
-        self, tensor: str, sizes: tuple[Expr, ...], actual: tuple[Expr | None, ...], pieces: list[_Piece]
+        self, tensor: str, sizes: tuple[Expr, ...], actual: tuple[Expr | None, ...], pieces: list[Piece]
     ) -> tuple[tuple[Expr, ...], tuple[IndexRange, ...]]:
         """Subscripts of the adjoint of a tensor: as it is read where that is an index or a composite, else new ones."""
         subscripts: list[Expr] = []
@@ -409,7 +422,7 @@ class _Adjoint:
         return tuple(subscripts), tuple(ranges.values())
 
     def _target(
-        self, tensor: str, axis: int, size: Expr, pieces: list[_Piece], used: set[str]
+        self, tensor: str, axis: int, size: Expr, pieces: list[Piece], used: set[str]
     ) -> tuple[Expr, list[IndexRange]]:
         for piece in pieces:
             extents = {r.name: r.extent for r in piece.ranges}
@@ -422,8 +435,8 @@ class _Adjoint:
             plain = piece.read.indices[axis]
             if isinstance(plain, Index) and plain.name not in used:
                 return plain, [IndexRange(plain.name, size)]
-        taken = used | {n for p in pieces for n in _all_names(p)}
-        name = _letter(self._op, tensor, axis)
+        taken = used | {n for p in pieces for n in all_names(p)}
+        name = letter(self._op, tensor, axis)
         while name in taken:
             name += "_"
         return Index(name), [IndexRange(name, size)]
@@ -436,52 +449,3 @@ class _Adjoint:
 
     def _input(self) -> Tensor:
         return next(t for t in self._op.tensors if t.name == self._wrt)
-
-
-def _cases(piece: _Piece) -> Iterator[_Piece]:
-    """The pieces that a piece is, where its read is at one of several places."""
-    read = piece.read
-    for case, conditions in cases(read):
-        guards = tuple(case if g == read else g for g in piece.guards)
-        yield replace(piece, read=case, conditions=(*piece.conditions, *conditions), guards=guards)
-
-
-def _contiguous_last(ranges: tuple[IndexRange, ...], weight: Expr) -> tuple[IndexRange, ...]:
-    """The indices of a sum, those that only walk along last dimensions innermost: the order is part of the meaning."""
-    walked: set[str] = set()
-    elsewhere: set[str] = set()
-    for read in reads(weight):
-        for axis, subscript in enumerate(read.indices):
-            (walked if axis == len(read.indices) - 1 else elsewhere).update(index_names(subscript))
-    last = walked - elsewhere - {n for r in ranges for n in index_names(r.extent)}
-    return tuple(sorted(ranges, key=lambda r: r.name in last))
-
-
-def _all_names(piece: _Piece) -> set[str]:
-    return {r.name for r in piece.ranges} | index_names(piece.weight)
-
-
-def _letter(op: OpSpec, tensor: str, axis: int) -> str:
-    """A name for an index along a dimension: the layout's letter, or `z0`, `z1`, ..."""
-    for t in op.tensors:
-        if t.name == tensor and t.layout is not None:
-            return op.attr(t.layout).values[0][axis].lower()
-    return f"z{axis}"
-
-
-def _shown(hidden: list[str], taken: Collection[str]) -> dict[str, Expr]:
-    """The names of indices that are summed over, as they were in the forward mathematics where that is free."""
-    result: dict[str, Expr] = {}
-    used = set(taken)
-    for name in hidden:
-        candidate = name.replace("'", "")
-        while candidate in used:
-            candidate += "_"
-        used.add(candidate)
-        result[name] = Index(candidate)
-    return result
-
-
-def _name(e: Expr) -> str:
-    assert isinstance(e, Index)
-    return e.name

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from opgen.diagnostics import Diagnostic, DiagnosticError
 from opgen.grad.algebra import ONE, ZERO, add, choose, divide, mul, negate, sub
 from opgen.grad.types import Types, may_vary, type_of
-from opgen.spec.model import Apply, BitCast, Conditional, Convert, Expr, Negate, Number, Operation, Read
+from opgen.spec.model import Apply, BitCast, Conditional, Convert, Expr, MultiplyAdd, Negate, Number, Operation, Read
 from opgen.spec.walk import reads
 
 
@@ -58,6 +58,10 @@ def contributions(value: Expr, seed: Expr, around: Surroundings) -> Iterator[Con
             yield from _converted(value, seed, around)
         case BitCast() | Operation(op="random"):
             return  # the bits of a number do not vary with it: they jump; so do random numbers
+        case MultiplyAdd():
+            yield from contributions(value.left, mul(seed, value.right), around)
+            yield from contributions(value.right, mul(seed, value.left), around)
+            yield from contributions(value.added, seed, around)
         case Conditional():
             yield from _either(value.condition, value.if_true, value.if_false, seed, around)
         case Apply():
@@ -103,6 +107,9 @@ def _operation(e: Operation, seed: Expr) -> tuple[Expr, Expr]:
             return divide(seed, b), negate(divide(mul(seed, e), b))
         case "pow":
             return _power(e, seed)
+        case "atan2":
+            square = add(mul(a, a), mul(b, b))
+            return mul(seed, divide(b, square)), negate(mul(seed, divide(a, square)))
         case "rem" | "%":
             return seed, divide(mul(seed, sub(e, a)), b)
     raise _refused(f"operator '{e.op}' cannot be differentiated", e)
@@ -135,6 +142,12 @@ def _function(e: Apply) -> Expr:
             return sub(ONE, mul(e, e))
         case "erf":
             return mul(Number(2.0 / math.sqrt(math.pi)), Apply("exp", negate(mul(x, x))))
+        case "erfc":
+            return mul(Number(-2.0 / math.sqrt(math.pi)), Apply("exp", negate(mul(x, x))))
+        case "lgamma":
+            return Apply("digamma", x)
+        case "digamma":
+            raise _refused("function 'digamma' cannot be differentiated: specs have no trigamma", e)
         case "sin":
             return Apply("cos", x)
         case "cos":
@@ -157,6 +170,7 @@ _DERIVATIVES: dict[str, Callable[[Expr, Expr], Expr]] = {
     "exp2": lambda x, y: mul(Number(math.log(2.0)), y),
     "expm1": lambda x, y: Apply("exp", x),
     "log1p": lambda x, y: divide(ONE, add(ONE, x)),
+    "log2": lambda x, y: divide(Number(1.0 / math.log(2.0)), x),
     "rsqrt": lambda x, y: mul(Number(-0.5), divide(y, x)),
     "sigmoid": lambda x, y: mul(y, sub(ONE, y)),
     "tan": lambda x, y: add(ONE, _square(y)),

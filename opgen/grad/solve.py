@@ -23,11 +23,15 @@ from opgen.spec.walk import index_names, substitute_indices, transform
 
 @dataclass(frozen=True)
 class Solution:
-    """Solved indices as expressions of the target's indices and of those that `remain`, under `conditions`."""
+    """Solved indices as expressions of the target's indices and of those that `remain`, under `conditions`.
+
+    `searched`: one of these holds for few of the values that remain, which are all gone through.
+    """
 
     values: Mapping[str, Expr]
     remaining: tuple[IndexRange, ...]
     conditions: tuple[Expr, ...]
+    searched: bool
 
 
 def solve(
@@ -74,6 +78,7 @@ class _Solver:
             self._quotient,
             self._remainder,
             self._linear,
+            self._rotation,
         )
         pending = joined(equations)
         for step in steps:
@@ -81,12 +86,13 @@ class _Solver:
         for e in pending:
             self._check(e)
         open_names = [n for n in self._extents if n not in self._values]
+        left = {n for e in pending for n in index_names(substitute_indices(e.subscript, self._values))}
         extents = {n: self._extents[n] for n in open_names} | self._added
         remaining = self._in_order({n: substitute_indices(e, self._values) for n, e in extents.items()}, equations)
         found = (transform(exact, substitute_indices(c, self._values)) for c in self._conditions)
         conditions = tuple(c for c in dict.fromkeys(found) if c != Operation("==", ZERO, ZERO))
         values = {n: transform(exact, v) for n, v in self._values.items()}
-        return Solution(values, tuple(remaining), conditions)
+        return Solution(values, tuple(remaining), conditions, bool(left & set(extents)))
 
     def _in_order(self, extents: Mapping[str, Expr], equations: Sequence[Equation]) -> list[IndexRange]:
         """Each index after those that its range depends on, else as they come."""
@@ -286,12 +292,34 @@ class _Solver:
         self._solve_for(candidates[0], form, target)
         return True
 
+    def _rotation(self, e: Equation) -> bool:
+        """(i + rest) % c = t for a c that is not negative: i = (t - rest) % c + c * the quotient, which is new."""
+        s = e.subscript
+        if not isinstance(s, Operation) or s.op != "%" or index_names(s.right) or not self._facts.not_negative(s.right):
+            return False
+        left = substitute_indices(s.left, self._values)
+        form = affine(left, [n for n in self._order if n not in self._values and n in index_names(left)])
+        ones = [] if form is None else [n for n in self._order if form.coefficients.get(n) in (ONE, negate(ONE))]
+        if form is None or not ones:
+            return False
+        name, extent, size = ones[0], self._extents[ones[0]], s.right
+        distance = _distance(name, form, e.target)
+        whole = self._facts.same(size, e.size)  # an element is left: it is not 0
+        divisor = size if whole or self._facts.nonzero(size) else Operation("max", size, ONE)
+        value: Expr = Operation("%", distance if form.coefficients[name] == ONE else negate(distance), divisor)
+        if not self._facts.same(extent, size):
+            quotient = f"{name}_times"
+            self._added[quotient] = Operation("//", Operation("+", extent, sub(size, ONE)), divisor)
+            value = Operation("+", mul(size, Index(quotient)), value)
+            self._conditions += within(value, extent)
+        self._set(name, value)
+        if not whole:
+            self._conditions += within(e.target, size)
+        return True
+
     def _solve_for(self, name: str, form: Affine, target: Expr) -> None:
         coefficient = form.coefficients[name]
-        distance = sub(target, form.rest)
-        for other, c in form.coefficients.items():
-            if other != name:
-                distance = sub(distance, mul(Index(other), c))
+        distance = _distance(name, form, target)
         if is_number(coefficient, 1):
             value = distance
         elif coefficient == negate(ONE):
@@ -321,6 +349,15 @@ class _Solver:
         subscript, target, implied = self._without_division(e)
         self._drop(implied)
         self._conditions.append(Operation("==", substitute_indices(subscript, self._values), target))
+
+
+def _distance(name: str, form: Affine, target: Expr) -> Expr:
+    """What is left of a target for one index and its coefficient."""
+    distance = sub(target, form.rest)
+    for other, c in form.coefficients.items():
+        if other != name:
+            distance = sub(distance, mul(Index(other), c))
+    return distance
 
 
 def _is_quotient(e: Expr) -> TypeGuard[Operation]:

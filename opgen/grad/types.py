@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from opgen.dtypes import BOOL, INT64, lookup
-from opgen.spec.model import PREDICATES, Apply, BitCast, Conditional, Convert, Expr, Negate, Operation, Read, Reduce
+from opgen.spec.model import (
+    PREDICATES,
+    Apply,
+    BitCast,
+    Conditional,
+    Convert,
+    Expr,
+    MultiplyAdd,
+    Negate,
+    Operation,
+    Read,
+    Reduce,
+)
 
 Types = Mapping[str, str]
 """The type (a type variable or a scalar type) of each tensor."""
@@ -26,6 +38,8 @@ def type_of(e: Expr, types: Types) -> str | None:
             return type_of(e.body, types) if e.place is None else INT64.name
         case Operation():
             return type_of(e.left, types) or type_of(e.right, types)
+        case MultiplyAdd():
+            return type_of(e.left, types) or type_of(e.right, types) or type_of(e.added, types)
         case Conditional():
             return type_of(e.if_true, types) or type_of(e.if_false, types)
         case _:

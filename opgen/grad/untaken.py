@@ -27,7 +27,24 @@ from opgen.spec.model import (
 from opgen.spec.walk import index_names, reads, subexpressions
 
 _UNBOUNDED = frozenset(
-    ["exp", "log", "sqrt", "exp2", "expm1", "log1p", "rsqrt", "asin", "acos", "sinh", "cosh", "acosh", "atanh"]
+    [
+        "exp",
+        "log",
+        "sqrt",
+        "exp2",
+        "expm1",
+        "log1p",
+        "log2",
+        "rsqrt",
+        "asin",
+        "acos",
+        "sinh",
+        "cosh",
+        "acosh",
+        "atanh",
+        "lgamma",
+        "digamma",
+    ]
 )
 """Functions that, or whose derivatives, are not finite for some finite numbers."""
 
@@ -41,7 +58,7 @@ def _unbounded(e: Expr, infinite: Collection[str]) -> bool:
     match e:
         case Apply():
             return e.function in _UNBOUNDED
-        case Operation(op="pow") | BitCast():
+        case Operation(op="pow" | "atan2") | BitCast():
             return True
         case Operation(op="/" | "%" | "rem"):
             return not _is_count(e.right)

@@ -14,7 +14,7 @@ from opgen.graph.inline import Size, put_in
 from opgen.graph.rewrite import in_order, indices_in, product_of
 from opgen.spec import model as m
 from opgen.spec.polynomial import same
-from opgen.spec.walk import subexpressions, substitute_indices, transform
+from opgen.spec.walk import operands, subexpressions, substitute_indices, transform
 
 Digits = tuple[m.IndexRange, ...]
 """The indices that a dimension is composed of, most significant first."""
@@ -167,6 +167,8 @@ def _has_type(e: m.Expr) -> bool:
             return e.place is not None or _has_type(e.body)
         case m.Operation():
             return _has_type(e.left) or _has_type(e.right)
+        case m.MultiplyAdd():
+            return any(map(_has_type, operands(e)))
         case m.Negate():
             return _has_type(e.operand)
         case m.Apply():

@@ -170,8 +170,8 @@ def _cost(e: m.Expr) -> int:
             own = 1 if e.function in SIMPLE else ROOTS if e.function in ("sqrt", "rsqrt") else SERIES
             return own + _cost(e.argument)
         case m.Operation():
-            own = POWER if e.op == "pow" else ROOTS if e.op in ("/", "//", "%", "rem") else 1
+            own = POWER if e.op in ("pow", "atan2") else ROOTS if e.op in ("/", "//", "%", "rem") else 1
             return own + _cost(e.left) + _cost(e.right)
         case _:
-            own = 1 if isinstance(e, m.Conditional | m.Negate) else 0
+            own = 1 if isinstance(e, m.Conditional | m.Negate | m.MultiplyAdd) else 0
             return own + sum(map(_cost, operands(e)))

@@ -18,7 +18,7 @@ from opgen.graph.rewrite import factors, folded, in_order, is_bool, with_childre
 from opgen.spec import model as m
 from opgen.spec.arguments import logical_axes
 from opgen.spec.environment import AttrStored, Environment
-from opgen.spec.polynomial import inside
+from opgen.spec.inside import inside
 from opgen.spec.walk import transform
 
 _T = TypeVar("_T")

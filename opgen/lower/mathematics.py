@@ -33,6 +33,7 @@ from opgen.spec.model import (
     Expr,
     FunctionCall,
     Index,
+    MultiplyAdd,
     Negate,
     Not,
     Number,
@@ -47,7 +48,7 @@ from opgen.spec.model import (
     Symbol,
     Whole,
 )
-from opgen.spec.walk import conjuncts, reads_values, subexpressions
+from opgen.spec.walk import conjuncts, operands, reads_values, subexpressions
 
 _STEP: dict[str, loop.BinaryOp] = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
 
@@ -104,8 +105,8 @@ class Mathematics:
                 if e.op in COMPARE or e.op in ("and", "or"):
                     return BOOL
                 return self.type_of(e.left) or self.type_of(e.right)
-            case Negate():
-                return self.type_of(e.operand)
+            case Negate() | MultiplyAdd():
+                return next((t for t in map(self.type_of, operands(e)) if t is not None), None)
             case Conditional():
                 return self.type_of(e.if_true) or self.type_of(e.if_false)
             case Apply():
@@ -142,6 +143,8 @@ class Mathematics:
                 return Select(condition, if_true, self.value(e.if_false, want, scope.under(b.negate(condition))))
             case Apply() if e.function not in PREDICATES:
                 return applied(e.function, self.value(e.argument, want, scope))
+            case MultiplyAdd():
+                return loop.Call("fma", tuple(self.value(o, want, scope) for o in operands(e)))
             case Convert():
                 return self._convert(e, want, scope)
             case BitCast():

@@ -14,17 +14,26 @@ from opgen.schedule.default import scheduled
 
 def choices(kernel: Kernel, machine: Machine) -> tuple[Choice, ...]:
     """What the scheduler chooses from for each nest, in the order in which it comes to them."""
+    return _chosen(kernel, machine)[0]
+
+
+def _chosen(kernel: Kernel, machine: Machine) -> tuple[tuple[Choice, ...], tuple[str, ...]]:
+    """The choices, and the steps that belong to none of them: those of chains, which join nests."""
     decisions = Decisions(thorough=True)
     schedule, _ = scheduled(kernel, "cpu", machine, decisions)
-    taken = {str(s) for s in schedule.steps}
+    steps = [str(s) for s in schedule.steps]
     found = [c for c in decisions.told if isinstance(c, Choice)]
-    last = {c.nest: c for c in found if all(str(s) in taken for s in c.steps)}  # what is tried in vain is left out
-    return tuple(c for c in found if last.get(c.nest) is c)
+    last = {c.nest: c for c in found if {str(s) for s in c.steps} <= set(steps)}  # what is tried in vain is left out
+    shown = tuple(c for c in found if last.get(c.nest) is c)
+    chosen = {str(s) for c in shown for s in c.steps}
+    return shown, tuple(s for s in steps if s not in chosen)
 
 
 def why(kernel: Kernel, machine: Machine) -> str:
-    """These as text, the first ten candidates of each nest."""
-    return "\n".join("\n".join(_lines(choice)) + "\n" for choice in choices(kernel, machine))
+    """These as text, the first ten candidates of each nest; then the steps beyond them."""
+    shown, others = _chosen(kernel, machine)
+    beyond = ["\n".join(["besides these:", *(f"  {s}" for s in others)]) + "\n"] if others else []
+    return "\n".join(["\n".join(_lines(choice)) + "\n" for choice in shown] + beyond)
 
 
 def _lines(choice: Choice) -> Iterator[str]:

@@ -12,6 +12,7 @@ from opgen.spec.calls import in_turn, named_ops, with_calls
 from opgen.spec.counted import counted
 from opgen.spec.examples import check_example
 from opgen.spec.expand import Fragments, in_place
+from opgen.spec.formulas import with_formulas
 from opgen.spec.functions import Functions
 from opgen.spec.generic.check import check_generics
 from opgen.spec.generic.instances import passing_of
@@ -24,13 +25,16 @@ from opgen.spec.op import OpChecker
 from opgen.spec.report import Report
 from opgen.spec.versions import versions_of
 
-D = TypeVar("D", s.FunctionDecl, s.FragmentDecl, s.OpDecl)
+D = TypeVar("D", s.FunctionDecl | s.FormulaDecl, s.FragmentDecl, s.OpDecl)
 
 
 def check(report: Report, name: str, doc: str, files: Sequence[s.File]) -> m.Module:
     """The module of some files, imported ones before those that import them; mistakes go to the report."""
     items = [item for file in files for item in file.items]
-    functions = Functions(report, _once(report, [i for i in items if isinstance(i, s.FunctionDecl)], "function"))
+    written_functions = [i for i in items if isinstance(i, s.FunctionDecl | s.FormulaDecl)]
+    formulas = [f for f in _once(report, written_functions, "function") if isinstance(f, s.FormulaDecl)]
+    items = with_formulas(report, items, formulas)
+    functions = Functions(report, [i for i in items if isinstance(i, s.FunctionDecl)])
     named = named_ops(items)
     placed = [with_calls(i, named) for i in items if isinstance(i, s.FragmentDecl)]
     fragments = Fragments(_once(report, placed, "fragment"))
@@ -51,9 +55,9 @@ def check(report: Report, name: str, doc: str, files: Sequence[s.File]) -> m.Mod
     known |= {g.name: g if any(d.name.name == g.name for d in ordered) else None for g in generics}
     built = _ops(report, plain, ordered, fragments, functions, known)
     ops = [built.get(decl.name.name) for decl in plain]
-    module = m.Module(
-        name, tuple(o for o in ops if o is not None), right, doc, generics, versions_of(report, decls, fragments)
-    )
+    versions = versions_of(report, decls, fragments)
+    made = tuple(o for o in ops if o is not None)
+    module = m.Module(name, made, right, doc, generics, versions, tuple(f.name.name for f in formulas))
     if not len(report):
         for op, decl in zip(module.ops, plain, strict=True):
             examples = [i for i in decl.items if isinstance(i, s.ExampleDecl)]

@@ -46,6 +46,11 @@ class FileBuilder(TreeBuilder):
             s.ReturnDecl(self.span(returns), values),
         )
 
+    def _formula(self, node: Branch) -> s.FormulaDecl:
+        name, *parameters, value, doc = node.children
+        given = tuple(self._parameter(as_branch(p)) for p in parameters if p is not None)
+        return s.FormulaDecl(self.span(node), self.ident(name), given, self.expression(value), self.doc(doc))
+
     def _parameter(self, node: Branch) -> s.ParameterDecl:
         name, values = node.children
         return s.ParameterDecl(self.span(node), self.ident(name), () if values is None else self._idents(values))
@@ -323,6 +328,7 @@ class FileBuilder(TreeBuilder):
 _DECLARATIONS: dict[str, Callable[[FileBuilder, Branch], s.Declaration]] = {
     "import_decl": FileBuilder._import,
     "function_decl": FileBuilder._function,
+    "formula_decl": FileBuilder._formula,
     "fragment_decl": FileBuilder._fragment,
     "op_decl": FileBuilder._op,
 }

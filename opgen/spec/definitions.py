@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
@@ -11,9 +12,10 @@ from opgen.spec import model as m
 from opgen.spec import syntax as s
 from opgen.spec.dimensions import symbols_of
 from opgen.spec.hints import extent_by_use
+from opgen.spec.inside import inside
 from opgen.spec.kinds import BOOL, INT, NUMBER, REAL, Typed
 from opgen.spec.mathematics import MathResolver, show
-from opgen.spec.polynomial import digits, inside, same
+from opgen.spec.polynomial import digits, same
 from opgen.spec.recurrences import check_recurrences
 from opgen.spec.resolve import Resolver
 from opgen.spec.scope import Binding, Readable, Scope
@@ -58,13 +60,14 @@ def check_definitions(
             continue
         scope.later_tensors.discard(name)
         hint = partial(extent_by_use, decls, outputs)
-        definition = DefinitionChecker(scope, decl, None if decl.let else outputs[name], hint, foretold).check()
+        checker = DefinitionChecker(scope, decl, None if decl.let else outputs[name], hint, foretold)
+        definition = checker.check()
         _add_tables(scope, defined)
         if definition is None:
             scope.poisoned.add(name)
             continue
         done.add(name)
-        defined.append(definition)
+        defined += [*checker.before(), definition]
         foretold.compare(definition)
         if decl.let:
             scope.tensors[name] = readable(definition)
@@ -158,6 +161,14 @@ class DefinitionChecker:
         ranges = tuple(m.IndexRange(b.name, self.ranges[b.name]) for b in bindings)
         target = self.decl.target.name
         return m.Definition(target, ranges, left, typed.expr, typed.kind, dims, self.output is not None, self.decl.span)
+
+    def before(self) -> list[m.Definition]:
+        """The definitions that the value needs and that nobody wrote."""
+        found = []
+        for d in self.math.before:
+            ranges = tuple(m.IndexRange(r.name, self.ranges[r.name]) for r in d.indices)
+            found.append(replace(d, indices=ranges, dims=tuple(r.extent for r in ranges)))
+        return found
 
     # The left side --------------------------------------------------------------------------------
 

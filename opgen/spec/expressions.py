@@ -118,6 +118,7 @@ Operator = Literal[
     "ceildiv",
     "pow",
     "rem",
+    "atan2",
     "bit_and",
     "bit_or",
     "bit_xor",
@@ -131,10 +132,11 @@ Operator = Literal[
 class Operation:
     """A binary operation.
 
-    Of integers of the shape language: all but `/`, `rem`, bits, shifts, `random`.  Of elements: all but `ceildiv`; `/`
-    of integers and `rem` round towards 0, `//` (of integers only) and `%` round down, and what divides integers is 0
-    where the divisor is; bits and shifts are for integers, and a shift by less than 0, or by all bits, leaves nothing.
-    `random` is a float64 from 0 to below 1 that a float64, the seed, and an int64 tell (`opgen.lower.chance`).
+    Of integers of the shape language: all but `/`, `rem`, `atan2`, bits, shifts, `random`.  Of elements: all but
+    `ceildiv`; `/` of integers and `rem` round towards 0, `//` (of integers only) and `%` round down, and what divides
+    integers is 0 where the divisor is; bits and shifts are for integers, and a shift by less than 0, or by all bits,
+    leaves nothing.  `random` is a float64 from 0 to below 1 that a float64, the seed, and an int64 tell
+    (`opgen.lower.chance`).
     """
 
     op: Operator
@@ -202,9 +204,9 @@ class EnumArgument:
 
 
 ScalarFunction = Literal[
-    "exp", "log", "sqrt", "tanh", "erf", "sin", "cos", "floor", "ceil", "round", "abs", "trunc", "sign",
-    "exp2", "expm1", "log1p", "rsqrt", "sigmoid", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh",
-    "atanh", "isnan", "isinf", "bit_not",
+    "exp", "log", "sqrt", "tanh", "erf", "sin", "cos", "floor", "ceil", "round", "abs", "trunc", "sign", "erfc",
+    "exp2", "expm1", "log1p", "log2", "rsqrt", "sigmoid", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh",
+    "acosh", "atanh", "lgamma", "digamma", "isnan", "isinf", "bit_not",
 ]  # fmt: skip
 PREDICATES = frozenset({"isnan", "isinf"})
 """The scalar functions that give a condition; all others give what they are given."""
@@ -216,6 +218,16 @@ class Apply:
 
     function: ScalarFunction
     argument: Expr
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class MultiplyAdd:
+    """`left * right + added` of floats, rounded once (to the type that they are computed in)."""
+
+    left: Expr
+    right: Expr
+    added: Expr
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
@@ -335,6 +347,7 @@ Expr: TypeAlias = (
     | Real
     | Whole
     | Apply
+    | MultiplyAdd
     | Convert
     | BitCast
     | Read

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from opgen.diagnostics import Span
 from opgen.spec import model as m
+from opgen.spec.walk import operands, with_operands
 
 
 def cast_leaves(expr: m.Expr, to: str) -> m.Expr:
@@ -20,6 +21,8 @@ def cast_leaves(expr: m.Expr, to: str) -> m.Expr:
         return dataclasses.replace(expr, operand=cast_leaves(expr.operand, to))
     if isinstance(expr, m.Apply):
         return dataclasses.replace(expr, argument=cast_leaves(expr.argument, to))
+    if isinstance(expr, m.MultiplyAdd):
+        return with_operands(expr, tuple(cast_leaves(e, to) for e in operands(expr)))
     if isinstance(expr, m.Reduce) and expr.place is None:
         return dataclasses.replace(expr, body=cast_leaves(expr.body, to))
     if isinstance(expr, m.Conditional):
@@ -43,6 +46,9 @@ def numbers(expr: m.Expr, sign: int = 1) -> Iterator[tuple[int | float | Fractio
             yield from numbers(expr.right)
         case m.Apply():
             yield from numbers(expr.argument)
+        case m.MultiplyAdd():
+            for part in operands(expr):
+                yield from numbers(part)
         case m.Reduce():
             yield from numbers(expr.body)
         case m.Conditional():

@@ -1,55 +1,36 @@
-"""Expressions of the mathematics: reads, reductions, casts and scalar functions on top of the shape language."""
+"""Expressions of the mathematics: reads and reductions on top of what is computed of elements."""
 
 from __future__ import annotations
 
-from fractions import Fraction
-from typing import get_args
+from typing import cast
 
-from opgen.diagnostics import Span
-from opgen.dtypes import DTYPES, UINT64, lookup
 from opgen.spec import model as m
 from opgen.spec import syntax as s
 from opgen.spec.attribute_tables import table_of
-from opgen.spec.kinds import BOOL, INT, NUMBER, REAL, SHAPE_FUNCTIONS, Kind, Typed
+from opgen.spec.kinds import BOOL, INT, NUMBER, REAL, Kind, Typed
 from opgen.spec.limits import LOOPS
-from opgen.spec.literals import cast_leaves, numbers
 from opgen.spec.names import check_name
 from opgen.spec.orders import ORDERS, resolve_order
+from opgen.spec.places import PLACES, fresh_name, may_be_place, place_of, used_in
 from opgen.spec.polynomial import digits, same
-from opgen.spec.random_numbers import RANDOM, resolve_random
 from opgen.spec.resolve import Resolver
+from opgen.spec.scalars import ScalarResolver
 from opgen.spec.scope import Binding, Readable, Scope
 from opgen.spec.steps import Foretold
 from opgen.spec.subscripts import SubscriptResolver
 from opgen.spec.text import plural
-from opgen.spec.walk import reads_constants
-
-SCALAR_FUNCTIONS: dict[str, m.ScalarFunction] = {name: name for name in get_args(m.ScalarFunction)}
-_OF_NUMBERS = ("abs", "sign")
-"""Functions of integers, too; the others are of floats, but `bit_not`."""
-
-PAIR_FUNCTIONS: dict[str, m.Operator] = {
-    "rem": "rem", "bit_and": "bit_and", "bit_or": "bit_or", "bit_xor": "bit_xor", "shift_left": "shift_left",
-    "shift_right": "shift_right",
-}  # fmt: skip
-"""Functions of two elements; `min`, `max` and `pow` are of integers of shapes, too."""
-
-BIT_CAST = "bit_cast"
-_OF_INTEGERS = ("//", "bit_and", "bit_or", "bit_xor", "shift_left", "shift_right")
-"""Operations that only elements of integer types have."""
-_LARGEST = {"float32": 2**128 - 2**103, "float64": 2**1024 - 2**970}
-"""Of each type that floats are computed in, the least number that rounds to infinity."""
 
 REDUCTIONS: dict[str, m.ReductionKind] = {"sum": "sum", "prod": "prod", "max": "max", "min": "min"}
 
 
-class MathResolver(Resolver):
+class MathResolver(ScalarResolver):
     """Resolves the value of one definition.
 
     `target` is the tensor being defined; `foretold` tells of what is read at another step.  `unguarded` gathers the
     reads in no reduction that give no value for outside: they have to be proved inside.  `elements` are the reads of
     constants, each with the ranges of the indices of the reductions around it.  An order may be `root`, the value of a
-    `let` with the indices `own`; `ordered` is along what is sorted.
+    `let` with the indices `own`; `ordered` is along what is sorted.  `before` are definitions that the value needs,
+    whose indices have no ranges yet.
     """
 
     def __init__(self, scope: Scope, target: str, foretold: Foretold, root: s.Expression | None = None) -> None:
@@ -61,6 +42,7 @@ class MathResolver(Resolver):
         self.root = root
         self.own: set[str] = set()
         self.ordered: dict[str, m.Expr] = {}
+        self.before: list[m.Definition] = []
         self._reductions = 0
 
     # Reads ----------------------------------------------------------------------------------------
@@ -176,15 +158,7 @@ class MathResolver(Resolver):
         return at, value, condition
 
     def _subscript(self, tree: s.Expression) -> m.Expr | None:
-        return SubscriptResolver(self.scope, self.resolve, self._whole).integer(tree)
-
-    def _whole(self, value: Typed) -> m.Expr | None:
-        """An element of an integer type, or what is made of a constant's integers, as an int64."""
-        if value.kind == NUMBER and reads_constants(value.expr):
-            self._require_held(value.expr, "int64")
-        elif not self.is_integer(value.kind):
-            return None
-        return value.expr if value.kind == "int64" else m.Convert("int64", value.expr, value.expr.span)
+        return SubscriptResolver(self.scope, self.resolve, self.whole).integer(tree)
 
     def _learn(self, subscript: m.Expr, dim: m.Expr) -> None:
         """Notes what a subscript tells of the ranges of its indices."""
@@ -203,6 +177,24 @@ class MathResolver(Resolver):
         if tree.place is not None:
             self.report.add("S021", f"'{tree.kind}' takes 1 value, found another", tree.place.span)
             return None
+        terms = self._terms(tree)
+        if terms is None or tree.kind not in PLACES:
+            return terms
+        if not may_be_place(self.report, tree, bool(self._reductions), cast("m.Reduce", terms.expr)):
+            return None
+        return self._place(cast("m.Reduce", terms.expr), terms.kind)
+
+    def _place(self, terms: m.Reduce, kind: Kind) -> Typed:
+        """The place of an extreme: this is a tensor of its own, that is defined before."""
+        name = fresh_name(self.scope, f"{self.target}_{terms.kind}", (d.tensor for d in self.before))
+        indices = tuple(m.IndexRange(n, m.Number(0)) for n in used_in(terms, self.scope.indices))
+        subscripts = tuple(m.Index(r.name) for r in indices)
+        self.before.append(m.Definition(name, indices, subscripts, terms, kind, (), False, terms.span))
+        best = m.Read(name, subscripts, None, terms.span)
+        return Typed(place_of(terms, best, not self.is_integer(kind)), "int64")
+
+    def _terms(self, tree: s.Reduction) -> Typed | None:
+        """What is reduced, as the reduction by which an extreme is found where its place is asked for."""
         bindings = self.bind([(r.index, r.extent) for r in tree.ranges])
         self._reductions += 1
         first = len(self.elements)
@@ -232,7 +224,7 @@ class MathResolver(Resolver):
             ranges.append(m.IndexRange(binding.name, extent))
         for _, known in self.elements[first:]:
             known.update({r.name: r.extent for r in ranges})
-        kind = REDUCTIONS[tree.kind]
+        kind = REDUCTIONS[tree.kind] if tree.kind in REDUCTIONS else PLACES[tree.kind]
         return Typed(m.Reduce(kind, tuple(ranges), body.expr, span=tree.span, condition=condition), body.kind)
 
     def bind(self, indices: list[tuple[s.Ident, s.Expression | None]]) -> list[Binding]:
@@ -277,205 +269,6 @@ class MathResolver(Resolver):
         else:
             self.report.add("S033", f"the index '{binding.name}' is never used", binding.span)
         return None
-
-    # Casts and functions --------------------------------------------------------------------------
-
-    def _call(self, tree: s.Call) -> Typed | None:
-        name = tree.function.name
-        target = self._cast_target(name)
-        if name in PAIR_FUNCTIONS:
-            return self._pair(PAIR_FUNCTIONS[name], tree)
-        if name == BIT_CAST:
-            return self._bit_cast(tree)
-        if name == RANDOM:
-            return resolve_random(self, tree, self.is_integer)
-        if target is None and name not in SCALAR_FUNCTIONS:
-            return super()._call(tree)
-        if len(tree.arguments) != 1:
-            self.report.add("S021", f"{name} takes 1 argument, {len(tree.arguments)} given", tree.span)
-            return None
-        argument = self._unsigned(tree.arguments[0]) if target == "uint64" else None
-        argument = argument or self.resolve(tree.arguments[0])
-        if argument is None:
-            return None
-        if target is not None:
-            if argument.kind in (NUMBER, REAL):
-                self._require_held(argument.expr, target)
-            return Typed(m.Convert(target, argument.expr, tree.span), target)
-        return self._apply(SCALAR_FUNCTIONS[name], argument, tree.span)
-
-    def _pair(self, op: m.Operator, tree: s.Call) -> Typed | None:
-        """A function of two elements."""
-        if len(tree.arguments) != 2:
-            self.report.add("S021", f"{op} takes 2 arguments, {len(tree.arguments)} given", tree.span)
-            return None
-        left, right = map(self.resolve, tree.arguments)
-        return None if left is None or right is None else self.arithmetic(op, left, right, tree.span)
-
-    def _bit_cast(self, tree: s.Call) -> Typed | None:
-        """`bit_cast(to, x)`: the bits of an element as those of another type."""
-        if len(tree.arguments) != 2:
-            message = f"{BIT_CAST} takes a type and an element, {plural(len(tree.arguments), 'argument')} given"
-            self.report.add("S021", message, tree.span)
-            return None
-        named, argument = tree.arguments[0], self.resolve(tree.arguments[1])
-        to = self._cast_target(named.name) if isinstance(named, s.Named) else None
-        if to is None:
-            help = f"{BIT_CAST}(int32, x), or a type variable"
-            self.report.add("S013", f"{BIT_CAST} takes the name of a type first", named.span, help)
-            return None
-        if argument is None or not self._as_many_bits(argument.kind, to, tree):
-            return None
-        return Typed(m.BitCast(to, argument.expr, tree.span), to)
-
-    def _as_many_bits(self, kind: Kind, to: str, tree: s.Call) -> bool:
-        """Whether two kinds are of types between which bits are cast, all of as many bits; notes what is not so."""
-        if kind in (INT, NUMBER, REAL):
-            message = f"{BIT_CAST} takes an element, found {self.describe(kind)}"
-            self.report.add("S020", message, tree.arguments[1].span, "cast it, as in int32(...)")
-            return False
-        widths: dict[int, str] = {}
-        for name, span in ((kind, tree.arguments[1].span), (to, tree.arguments[0].span)):
-            variable = self.scope.type_variables.get(name)
-            for d in variable.allowed if variable else (DTYPES[name],):
-                which = d.name if variable is None else f"{d}, which {name} may be"
-                if d.kind == "bool" or d.is_stored:
-                    message = f"{BIT_CAST} is for integers of 8 to 64 bits, float32 and float64, found {which}"
-                    self.report.add("S020", message, span)
-                    return False
-                widths.setdefault(d.bits, which if variable is None else f"{which},")
-        if len(widths) > 1:
-            (bits, first), (other, second) = list(widths.items())[:2]
-            message = f"{BIT_CAST} takes types of as many bits: {first} has {bits} and {second} has {other}"
-            self.report.add("S020", message, tree.span)
-        return len(widths) == 1
-
-    @staticmethod
-    def _unsigned(tree: s.Expression) -> Typed | None:
-        """A literal beyond int64 that a uint64 holds: it stands in such a cast only."""
-        if not isinstance(tree, s.Constant) or not tree.text.isdigit() or len(tree.text) > 20:
-            return None
-        value = int(tree.text)
-        return Typed(m.Number(value, tree.span), NUMBER) if value <= UINT64.greatest else None
-
-    def unknown_function(self, tree: s.Call) -> None:
-        known = [
-            *self.scope.functions,
-            *self.scope.ops,
-            *SHAPE_FUNCTIONS,
-            *SCALAR_FUNCTIONS,
-            *PAIR_FUNCTIONS,
-            BIT_CAST,
-            RANDOM,
-            *self.scope.type_variables,
-            *DTYPES,
-            "present",
-        ]
-        self.report.unknown("function", tree.function.name, tree.function.span, known)
-
-    def _cast_target(self, name: str) -> str | None:
-        if name in self.scope.type_variables:
-            return name
-        if name == "float" and self.scope.type_variables:
-            return next(iter(self.scope.type_variables))
-        dtype = lookup(name)
-        return None if dtype is None else dtype.name
-
-    def _apply(self, function: m.ScalarFunction, argument: Typed, span: Span) -> Typed | None:
-        kind, bits = argument.kind, function == "bit_not"
-        fits = self.is_integer(kind) if bits else self.is_float(kind)
-        if not fits and not (function in _OF_NUMBERS and kind not in (BOOL, INT)):
-            wanted = "an integer element" if bits else "a float"
-            self.report.add("S020", f"{function} takes {wanted}, found {self._why_not(kind, bits)}", span)
-            return None
-        return Typed(m.Apply(function, argument.expr, span), BOOL if function in m.PREDICATES else kind)
-
-    # Kinds ----------------------------------------------------------------------------------------
-
-    def arithmetic(self, op: m.Operator, left: Typed, right: Typed, span: Span) -> Typed | None:
-        pair = self.unify(left, right)
-        if pair is not None and pair[0].kind == NUMBER and op in ("//", "ceildiv"):
-            pair = self._whole_pair(left, right) or pair
-        if pair is None or pair[0].kind == BOOL or (pair[0].kind in (INT, NUMBER) and op not in PAIR_FUNCTIONS):
-            return super().arithmetic(op, left, right, span)
-        kind, told = pair[0].kind, op if op in PAIR_FUNCTIONS else f"'{op}'"
-        if kind in (INT, NUMBER):
-            self.report.add("S020", f"{told} takes elements, found {self.describe(kind)}", span, "cast one of them")
-            return None
-        if op in _OF_INTEGERS and not self.is_integer(kind):
-            self.report.add("S020", f"{told} takes integers, found {self._why_not(kind, True)}", span)
-            return None
-        if op == "ceildiv":
-            self.report.add("S020", f"{told} takes integers of shapes, found {self.describe(kind)}", span)
-            return None
-        return Typed(m.Operation(op, pair[0].expr, pair[1].expr, span), kind)
-
-    def is_float(self, kind: Kind) -> bool:
-        """Whether values of a kind are floats, whichever of its types a variable stands for."""
-        variable = self.scope.type_variables.get(kind)
-        if variable is not None:
-            return all(d.is_float for d in variable.allowed)
-        return kind == REAL or (kind in DTYPES and DTYPES[kind].is_float)
-
-    def is_integer(self, kind: Kind) -> bool:
-        """Whether values of a kind are integer elements, whichever of its types a variable stands for."""
-        variable = self.scope.type_variables.get(kind)
-        if variable is not None:
-            return all(d.is_int for d in variable.allowed)
-        return kind in DTYPES and DTYPES[kind].is_int
-
-    def unify(self, left: Typed, right: Typed) -> tuple[Typed, Typed] | None:
-        """As everywhere; of an element of an integer type and an int64, or an integer of shapes, both are int64; so are
-        a constant's integer and an integer of shapes.
-        """
-        kinds = {left.kind, right.kind}
-        of_constant = kinds == {INT, NUMBER} and (reads_constants(left.expr) or reads_constants(right.expr))
-        found = None if of_constant else super().unify(left, right)
-        return found if found is not None or not {INT, "int64"} & kinds else self._whole_pair(left, right)
-
-    def _whole_pair(self, left: Typed, right: Typed) -> tuple[Typed, Typed] | None:
-        """Both as int64; None if one is no integer, or both are literals."""
-        literal = [e.kind == NUMBER and not reads_constants(e.expr) for e in (left, right)]
-        whole = [
-            e.expr if plain or e.kind == INT else self._whole(e)
-            for e, plain in zip((left, right), literal, strict=True)
-        ]
-        if whole[0] is None or whole[1] is None or all(literal):
-            return None
-        return Typed(whole[0], "int64"), Typed(whole[1], "int64")
-
-    def _why_not(self, kind: Kind, integer: bool) -> str:
-        """A kind, and which type it may be that is no float (or no integer)."""
-        variable = self.scope.type_variables.get(kind)
-        if variable is None:
-            return self.describe(kind)
-        wanted = "int" if integer else "float"
-        return f"{kind}, which may be {next(str(d) for d in variable.allowed if d.kind != wanted)}"
-
-    def adapt(self, operand: Typed, kind: Kind) -> Typed | None:
-        known = super().adapt(operand, kind)
-        if known is not None or kind in (INT, NUMBER, REAL, BOOL):
-            return known
-        if operand.kind == NUMBER or (operand.kind == REAL and self.is_float(kind)):
-            self._require_held(operand.expr, kind)
-            return Typed(cast_leaves(operand.expr, kind), kind)
-        return None
-
-    def _require_held(self, expr: m.Expr, kind: Kind) -> None:
-        """Report numbers beyond a type that a kind may stand for: beyond integers, or what floats compute in."""
-        variable = self.scope.type_variables.get(kind)
-        allowed = variable.allowed if variable else (DTYPES[kind],)
-        ranges = [(d.least, d.greatest + 1, d.name) for d in allowed if d.is_int]
-        ranges += [(-_LARGEST[d.compute], _LARGEST[d.compute], d.compute) for d in allowed if d.is_float]
-        for value, span in numbers(expr):
-            beyond = [(end - low, name) for low, end, name in ranges if not low <= value < end]
-            if beyond:
-                least = min(beyond)[1]
-                computed = "" if any(d.name == least for d in allowed) else " computed in"
-                where = least if variable is None else f"{least}, which {kind} may be{computed}"
-                short = isinstance(value, int) or (isinstance(value, Fraction) and abs(value) < 2**63)
-                shown = f"{value}" if short else f"{float(value):g}"
-                self.report.add("S020", f"{shown} is beyond {where}", span)
 
 
 def show(expr: m.Expr) -> str:

@@ -338,7 +338,8 @@ class Version:
 class Module:
     """The ops of a spec file and of those it imports, with the shape functions they use.
 
-    `generics` leave ranks, inputs or lengths open: `opgen.spec.generic.instance` makes plain ops of them.
+    `generics` leave ranks, inputs or lengths open: `opgen.spec.generic.instance` makes plain ops of them.  `formulas`
+    are the names of functions that stand for expressions, which are in place.
     """
 
     name: str
@@ -347,6 +348,7 @@ class Module:
     doc: str = ""
     generics: tuple[GenericOp, ...] = ()
     versions: tuple[Version, ...] = ()
+    formulas: tuple[str, ...] = ()
 
     def op(self, name: str) -> OpSpec:
         return next(o for o in self.ops if o.name == name)

@@ -168,7 +168,18 @@ def _expected(error: UnexpectedInput) -> str:
     parts = []
     if tokens >= _EXPRESSION:
         parts.append("an expression")
-        tokens -= _EXPRESSION | {"PROD", "MAX", "MIN", "ASCENDING", "DESCENDING", "NOT", "IF", "LSQB"}
+        tokens -= _EXPRESSION | {
+            "PROD",
+            "MAX",
+            "MIN",
+            "ARGMAX",
+            "ARGMIN",
+            "ASCENDING",
+            "DESCENDING",
+            "NOT",
+            "IF",
+            "LSQB",
+        }
     if tokens >= _OPERATORS - {"AND", "OR", "NOT"}:
         parts.append("an operator")
         tokens -= _OPERATORS

@@ -206,6 +206,12 @@ def _versions(tree: s.VersionsDecl) -> Document:
     return f"versions {tree.first}{last}{'' if tree.op is None else f' of {tree.op.name}'}{each}"
 
 
+@_line.register(s.FormulaDecl)
+def _formula(tree: s.FormulaDecl) -> Document:
+    parameters = fill([_parameter(p) for p in tree.parameters])
+    return Group(Nest(4, (f"function {tree.name.name}(", parameters, ") = ", expression(tree.value))))
+
+
 @_line.register(s.CountDecl)
 def _count(tree: s.CountDecl) -> Document:
     return Group(Nest(4, (f"count {tree.name.name} = ", expression(tree.value))))

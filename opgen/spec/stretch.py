@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator
 
 from opgen.spec import model as m
 from opgen.spec.dimensions import told_only_by_stretching
+from opgen.spec.inside import inside
 from opgen.spec.mathematics import show
-from opgen.spec.polynomial import inside, same
+from opgen.spec.polynomial import same
 from opgen.spec.report import Report
 from opgen.spec.walk import index_names, operands
 

@@ -333,6 +333,16 @@ class FunctionDecl(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class FormulaDecl(Node):
+    """`function f(x) = value`: a call stands for the value with what it is given."""
+
+    name: Ident
+    parameters: tuple[ParameterDecl, ...]
+    value: Expression
+    doc: Doc | None
+
+
+@dataclass(frozen=True, slots=True)
 class FragmentDecl(Node):
     name: Ident
     doc: Doc | None
@@ -346,7 +356,7 @@ class OpDecl(Node):
     items: tuple[Item, ...]
 
 
-Declaration: TypeAlias = ImportDecl | FunctionDecl | FragmentDecl | OpDecl
+Declaration: TypeAlias = ImportDecl | FunctionDecl | FormulaDecl | FragmentDecl | OpDecl
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ NOWHERE = Span(Source("<model>", ""), 1, 1, 1, 1)
 """The place of what was never written."""
 
 CALLED = (
-    "min", "max", "ceildiv", "pow", "rem", "bit_and", "bit_or", "bit_xor", "shift_left", "shift_right",
+    "min", "max", "ceildiv", "pow", "rem", "atan2", "bit_and", "bit_or", "bit_xor", "shift_left", "shift_right",
     "random",
 )  # fmt: skip
 """Operations that are written like functions."""
@@ -100,6 +100,8 @@ class Expressions:
                 return call("int", (inner if e.function == "trunc" else call(e.function, (inner,)),))
             case m.Apply():
                 return call(e.function, (self.of(e.argument),))
+            case m.MultiplyAdd():
+                return call("fma", (self.of(e.left), self.of(e.right), self.of(e.added)))
             case m.Convert():
                 return call(e.to, (self.of(e.operand),))
             case m.BitCast():

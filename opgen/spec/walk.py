@@ -16,6 +16,7 @@ from opgen.spec.model import (
     FunctionCall,
     Index,
     IndexRange,
+    MultiplyAdd,
     Negate,
     Not,
     Operation,
@@ -40,6 +41,8 @@ def operands(e: Expr) -> tuple[Expr, ...]:
             return (e.condition, e.if_true, e.if_false)
         case Apply():
             return (e.argument,)
+        case MultiplyAdd():
+            return (e.left, e.right, e.added)
         case Element():
             return e.indices
         case Read():
@@ -68,6 +71,8 @@ def with_operands(e: Expr, new: tuple[Expr, ...]) -> Expr:
             return replace(e, condition=new[0], if_true=new[1], if_false=new[2])
         case Apply():
             return replace(e, argument=new[0])
+        case MultiplyAdd():
+            return replace(e, left=new[0], right=new[1], added=new[2])
         case Element():
             return replace(e, indices=new)
         case Read():

@@ -18,12 +18,11 @@ def _words(text: str) -> frozenset[str]:
 
 SPEC = _words(
     """
-import function fragment let require return where if then else and or not in true false sum prod max min ascending
-descending present
-ceildiv pow exp log sqrt tanh erf sin cos floor ceil round abs exp2 expm1 log1p rsqrt sigmoid tan asin acos atan sinh
-cosh asinh acosh atanh trunc sign isnan isinf rem bit_and bit_or bit_xor bit_not bit_cast shift_left shift_right
-random
-layout enum alias compatibility deprecated shape_only like inf nan
+import function fragment let require return where if then else and or not in true false sum prod max min argmax
+argmin ascending descending present
+ceildiv pow exp log sqrt tanh erf erfc lgamma digamma sin cos floor ceil round abs exp2 expm1 log1p log2 rsqrt sigmoid
+tan asin acos atan atan2 sinh cosh asinh acosh atanh trunc sign isnan isinf rem bit_and bit_or bit_xor bit_not bit_cast
+fma random shift_left shift_right layout enum alias compatibility deprecated shape_only like inf nan
 """
 )
 """Of the spec language itself (`grammar.lark`, and its functions)."""

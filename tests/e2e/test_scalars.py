@@ -210,8 +210,19 @@ def test_functions_of_floats(dtype: DType) -> None:
     a, c = x.astype(np.float64), z.astype(np.float64)
     inner = a / np.sqrt(1 + a * a)
     want = {
-        "shrunk": 1 / (1 + np.exp(-a)) + np.arctan(a) + np.arcsinh(a) + 1 / np.sqrt(1 + a * a),
-        "grown": np.exp(a / 8) * 2 - 1 + np.exp2(a / 8) + np.log1p(np.abs(a)) + np.arccosh(1 + np.abs(a)),
+        "shrunk": 1 / (1 + np.exp(-a))
+        + np.arctan(a)
+        + np.arcsinh(a)
+        + 1 / np.sqrt(1 + a * a)
+        + np.vectorize(math.erfc)(a)
+        + np.arctan2(a, c),
+        "grown": np.exp(a / 8) * 2
+        - 1
+        + np.exp2(a / 8)
+        + np.log1p(np.abs(a))
+        + np.log2(1 + np.abs(a))
+        + np.arccosh(1 + np.abs(a))
+        + np.vectorize(math.lgamma)(1 + np.abs(a)),
         "bounded": np.pi / 2 + np.arctanh(inner / 2) + np.tan(inner),
         "parts": np.trunc(a) + np.sign(a),
         "rest": np.fmod(a, c) + np.mod(a, c),
@@ -231,6 +242,24 @@ def test_functions_of_floats(dtype: DType) -> None:
             )
     odd = np.array([1.0, np.nan, np.inf, -np.inf, 0.0], kind)
     assert generated(SCALARS).functions(odd, np.ones_like(odd))[-1].tolist() == [False, True, True, True, False]
+
+
+@pytest.mark.parametrize("dtype", [DTYPES["float32"], DTYPES["float64"]], ids=str)
+def test_a_product_and_a_sum_are_rounded_once(dtype: DType) -> None:
+    rng = np.random.default_rng(7)
+    x, z = (rng.standard_normal(100).astype(numpy_dtype(dtype)) for _ in range(2))
+    lost = [float(Fraction(float(a)) * Fraction(float(b)) - Fraction(float(a * b))) for a, b in zip(x, z, strict=True)]
+    assert any(lost)
+    op = spec(SCALARS).op("Fused")
+    lowered = Lowered(spec(SCALARS), op, {"x": x.shape, "z": z.shape}, {"by": 3.0}, dtype=dtype.name)
+    kernel, parameters = lowered.kernel()
+    runs = [dict(zip(_outputs("Fused"), generated(SCALARS).fused(x, z, by=3.0), strict=True))]
+    runs.append(interpret(kernel, {"x": x, "z": z}, parameters))
+    if emulation.compiler() is not None:
+        runs.append(run_emulated(legalize(scheduled(kernel, "cuda")[1]), {"x": x, "z": z}, parameters))
+    for found in runs:
+        assert found["lost"].tolist() == lost
+        np.testing.assert_allclose(found["scaled"], x * 3.0 + 1, rtol=0, atol=1e-6)
 
 
 SOME = [(op, dtype) for op, dtype in CASES if dtype.name in FEW or op in ("Matches", "Words")]

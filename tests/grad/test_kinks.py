@@ -124,10 +124,13 @@ def test_powers_of_zero(formula: str, wrt: str, expected: list[float]) -> None:
 
 SMOOTH = ["exp(a[i])", "log(a[i] + 4)", "sqrt(a[i] + 4)", "tanh(a[i])", "erf(a[i])", "sin(a[i])", "cos(a[i])",
           "pow(a[i] + 4, b[i])", "a[i] / (b[i] + 4)", "-(a[i] - 2 * b[i]) * a[i]", "exp2(a[i])", "expm1(a[i])",
-          "log1p(abs(a[i]) + 1)", "rsqrt(a[i] + 4)", "sigmoid(a[i])", "tan(a[i] / 4)", "asin(tanh(a[i]) / 2)",
-          "acos(tanh(a[i]) / 2)", "atan(a[i])", "sinh(a[i])", "cosh(a[i])", "asinh(a[i])", "acosh(a[i] + 5)",
-          "atanh(tanh(a[i]) / 2)", "rem(a[i] + 4.3, b[i] + 5)", "(a[i] - 4.3) % (b[i] + 5)",
-          "trunc(a[i] + 7.2) * a[i]", "sign(a[i] + 9) * a[i]",
+          "log1p(abs(a[i]) + 1)", "log2(a[i] + 4)", "fma(a[i], b[i], a[i] * 2)",
+          "rsqrt(a[i] + 4)", "sigmoid(a[i])", "tan(a[i] / 4)",
+          "asin(tanh(a[i]) / 2)", "acos(tanh(a[i]) / 2)", "atan(a[i])", "sinh(a[i])", "cosh(a[i])", "asinh(a[i])",
+          "acosh(a[i] + 5)", "atanh(tanh(a[i]) / 2)", "rem(a[i] + 4.3, b[i] + 5)", "(a[i] - 4.3) % (b[i] + 5)",
+          "lgamma(a[i] / 8 - 1.5)", "lgamma(a[i] + 4)", "erfc(a[i])",
+          "atan2(a[i], b[i] + 4)", "atan2(b[i] - 4, a[i])", "trunc(a[i] + 7.2) * a[i]",
+          "sign(a[i] + 9) * a[i]",
           "if isnan(a[i]) or isinf(b[i]) then b[i] else a[i] + float(isinf(a[i]))"]  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from opgen.runtime.run import run_kernel
 from opgen.schedule.auto.chain.chain import is_chain
 from opgen.schedule.default import scheduled
 from opgen.schedule.schedule import apply, parse_schedule
+from opgen.schedule.why import why
 from opgen.spec import load
 from tests.harness import Call, random_arrays
 
@@ -297,3 +298,13 @@ def test_what_blocks_are_made_of_is_packed_block_by_block(columns: int, terms: i
     expected = interpret(kernel, arrays, {})["y"]
     for threads in (1, 2):
         np.testing.assert_array_equal(run_kernel(legal, arrays, {}, threads, guarded=True)["y"], expected)
+
+
+def test_why_tells_the_steps_that_belong_to_no_candidate() -> None:
+    kernel = kernel_of(Call(SAMPLES, SAMPLES.op("Softmax"), {"logits": (9, 33)}))
+    nests, beyond = why(kernel, typical()).split("besides these:\n")
+    assert "nest over " in nests
+    steps = {str(s) for s in scheduled(kernel, "cpu", typical())[0].steps}
+    told = {line.strip() for line in beyond.splitlines()}
+    assert told < steps
+    assert any(line.startswith("compute_at ") for line in told)

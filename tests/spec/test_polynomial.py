@@ -8,7 +8,8 @@ import random
 import pytest
 
 from opgen.spec import model as m
-from opgen.spec.polynomial import differences, digits, inside, polynomial, same
+from opgen.spec.inside import inside
+from opgen.spec.polynomial import differences, digits, polynomial, same
 
 
 def symbol(name: str) -> m.Expr:
@@ -20,11 +21,14 @@ def value(expr: m.Expr, values: dict[str, int]) -> int:
         return int(expr.value)
     if isinstance(expr, m.Symbol | m.Index):
         return values[expr.name]
+    if isinstance(expr, m.Conditional):
+        return value(expr.if_true if value(expr.condition, values) else expr.if_false, values)
     assert isinstance(expr, m.Operation)
     left, right = value(expr.left, values), value(expr.right, values)
-    if expr.op in ("//", "ceildiv"):
-        return left // right if expr.op == "//" else -(-left // right)
-    return {"+": left + right, "-": left - right, "*": left * right}[expr.op]
+    if expr.op in ("//", "%", "ceildiv"):
+        return {"//": left // right, "%": left % right, "ceildiv": -(-left // right)}[expr.op]
+    found = {"+": left + right, "-": left - right, "*": left * right, "min": min(left, right), "max": max(left, right)}
+    return found[expr.op] if expr.op in found else {"<": left < right, ">=": left >= right}[expr.op]
 
 
 def random_linear(rng: random.Random) -> m.Expr:
@@ -51,6 +55,38 @@ def test_proofs_hold(seed: int) -> None:
         for i, j in itertools.product(range(n), range(k)):
             at = value(subscript, {"i": i, "j": j, "n": n, "k": k})
             assert 0 <= at < value(extent, {"n": n, "k": k}), (seed, n, k, i, j)
+
+
+def random_parts(rng: random.Random, depth: int) -> m.Expr:
+    """An integer of sums, quotients, remainders, extremes and choices; `s` may be anything, n >= 0, k >= 1."""
+    leaves: list[m.Expr] = [m.Index("i"), m.Index("i"), m.Index("j"), *map(symbol, "nks"), *map(m.Number, range(3))]
+    if not depth or rng.random() < 0.25:
+        return rng.choice(leaves)
+    op = rng.choice(["+", "-", "-", "*", "//", "%", "ceildiv", "min", "min", "max", "max", "if"])
+    left, right = random_parts(rng, depth - 1), random_parts(rng, depth - 1)
+    if op == "if":
+        condition = m.Operation(rng.choice(["<", ">="]), left, right)
+        return m.Conditional(condition, random_parts(rng, depth - 1), random_parts(rng, depth - 1))
+    divides = op in ("//", "%", "ceildiv")
+    return m.Operation(op, left, rng.choice([symbol("n"), symbol("k"), m.Number(2), m.Number(3)]) if divides else right)
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_what_is_taken_apart_is_inside(seed: int) -> None:
+    """Quotients, remainders, extremes and choices: what is proved holds for all small sizes and indices."""
+    rng, n, k = random.Random(seed), symbol("n"), symbol("k")
+    subscript: m.Expr = m.Operation(rng.choice(["%", "//"]), random_parts(rng, 2), rng.choice([n, k]))
+    if seed % 2:
+        subscript = m.Operation("min", m.Operation("max", random_parts(rng, 2), m.Number(0)), random_parts(rng, 1))
+    extent = rng.choice([n, k, m.Operation("*", n, k), m.Operation("ceildiv", n, k)])
+    ranges = {"i": rng.choice([n, m.Operation("*", n, k)]), "j": k}
+    if not inside(subscript, extent, ranges, {n: 0, k: 1}.get):
+        return
+    for sizes in itertools.product(range(4), range(1, 4), (-3, 0, 2)):
+        values = dict(zip("nks", sizes, strict=True))
+        for i, j in itertools.product(range(value(ranges["i"], values)), range(values["k"])):
+            at = value(subscript, values | {"i": i, "j": j})
+            assert 0 <= at < value(extent, values), f"seed {seed}: {values}, i = {i}, j = {j}"
 
 
 @pytest.mark.parametrize(

@@ -143,6 +143,9 @@ class Evaluator:
                 return self._reduce(e, scope)
             case m.BitCast():
                 return bounded.bits_as(self.value(e.operand, scope), self._dtype(e.to))
+            case m.MultiplyAdd():
+                product = bounded.arithmetic("*", self.value(e.left, scope), self.value(e.right, scope))
+                return bounded.arithmetic("+", product, self.value(e.added, scope))
             case m.Element():
                 raise NotImplementedError("elements of constants")
 
