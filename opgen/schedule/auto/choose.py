@@ -16,7 +16,7 @@ from opgen.schedule.auto.price import Price, Prices
 from opgen.schedule.auto.realise import realise
 from opgen.schedule.auto.site import Schedule, Site, lanes_of, terms_at_once
 from opgen.schedule.auto.trial import Trial
-from opgen.schedule.cost.calibration import CANDIDATES, ENOUGH
+from opgen.schedule.cost.calibration import CANDIDATES, ENOUGH, OVERRIDDEN
 from opgen.schedule.steps import Step
 
 NONE = "the nest is of another kind"
@@ -95,7 +95,7 @@ class Chooser:
         standing: list[Candidate] = []
 
         def is_beaten(kind: str) -> bool:
-            return self._is_enough(standing) or any(is_before(c.plan.kind, kind) for c in standing)
+            return self._is_enough(standing) or any(self._is_before(c, kind) for c in standing)
 
         for otherwise in (False, True) if self.along is None else (False,):
 
@@ -118,6 +118,13 @@ class Chooser:
     def _is_enough(self, standing: Sequence[Candidate]) -> bool:
         """Whether a candidate takes little longer than the arithmetic alone, so that no other need be asked for."""
         return any(c.price.seconds <= ENOUGH * self._arithmetic for c in standing)
+
+    def _is_before(self, candidate: Candidate, kind: str) -> bool:
+        """Whether an override puts a candidate before those of a kind; before others of its own only one that does not
+        take many times as long as the arithmetic.
+        """
+        slow = candidate.plan.kind == kind and candidate.price.seconds > OVERRIDDEN * self._arithmetic
+        return is_before(candidate.plan.kind, kind) and not slow
 
     @cached_property
     def _arithmetic(self) -> float:
