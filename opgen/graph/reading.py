@@ -15,8 +15,9 @@ from opgen.lower import lower
 from opgen.runtime.choose import Chooser, takes
 from opgen.runtime.limits import CheckedKernel
 from opgen.spec import model as m
-from opgen.spec.environment import Environment, EvaluationError, evaluate_int
+from opgen.spec.environment import Environment, evaluate_int
 from opgen.spec.walk import operands, subexpressions
+from opgen.spec.whole import EvaluationError
 
 AGAIN = 4
 """A reduction that reads elements more often than so, on average, is one that takes time: a product, a window."""

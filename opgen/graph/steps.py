@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from opgen.spec import model as m
-from opgen.spec.environment import Environment, EvaluationError, evaluate_int
+from opgen.spec.environment import Environment, evaluate_int
 from opgen.spec.walk import operands
+from opgen.spec.whole import EvaluationError
 
 
 def steps(op: m.OpSpec, call: Environment) -> int:

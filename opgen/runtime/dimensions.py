@@ -14,7 +14,7 @@ from opgen.runtime.base import OpChecks
 from opgen.runtime.call import Result
 from opgen.runtime.errors import ArgumentMemoryError, ArgumentValueError
 from opgen.runtime.tensors import Given
-from opgen.spec.environment import EvaluationError, rounded
+from opgen.spec.whole import EvaluationError, rounded
 
 V = TypeVar("V")
 LARGEST = 2**63 - 1

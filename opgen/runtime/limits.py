@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from opgen.lower.limits import Limits, expected, limits_of, origin, uncomputed
 from opgen.runtime.errors import ArgumentValueError
-from opgen.spec.environment import EvaluationError, evaluate
+from opgen.spec.environment import evaluate
+from opgen.spec.whole import EvaluationError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from opgen.diagnostics import InternalError, UserError
+from opgen.diagnostics import InternalError
 from opgen.spec import model as m
+from opgen.spec.whole import LIMIT, EvaluationError, rounded
 
 Value: TypeAlias = int | float | bool
 AttrStored: TypeAlias = int | float | bool | str | tuple[int, ...] | tuple[float, ...]
-
-_LIMIT = 2**63
-
-
-class EvaluationError(UserError):
-    """An expression without a value: a division by zero, or an integer beyond 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -66,21 +60,6 @@ def evaluate_int(expr: m.Expr, environment: Environment) -> int:
     return value
 
 
-_ROUNDED: dict[str, Callable[[float], int]] = {
-    "floor": math.floor,
-    "ceil": math.ceil,
-    "round": round,
-    "trunc": math.trunc,
-}
-
-
-def rounded(function: str, value: float) -> int:
-    """The integer that a float is rounded to by a function of `Whole`.  Raises EvaluationError if there is none."""
-    if not -float(_LIMIT) <= value < float(_LIMIT):
-        raise EvaluationError("a float that does not fit in 64 bits")
-    return _ROUNDED[function](value)
-
-
 _OPERATIONS: dict[str, Callable[[Value, Value], Value]] = {
     "+": operator.add,
     "-": operator.sub,
@@ -110,7 +89,7 @@ class _Evaluator:
 
     def value(self, expr: m.Expr) -> Value:
         found = self._value(expr)
-        if isinstance(found, int) and not -_LIMIT <= found < _LIMIT:
+        if isinstance(found, int) and not -LIMIT <= found < LIMIT:
             raise EvaluationError(f"{found} does not fit in 64 bits")
         return found
 

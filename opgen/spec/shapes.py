@@ -12,7 +12,8 @@ from math import prod
 from opgen.spec import model as m
 from opgen.spec.arguments import AttrArgument, CallError, CallTypeError, logical_axes, settle_attrs, show
 from opgen.spec.dimensions import size_name, told_elsewhere
-from opgen.spec.environment import Environment, EvaluationError, evaluate, evaluate_int
+from opgen.spec.environment import Environment, evaluate, evaluate_int
+from opgen.spec.whole import EvaluationError
 
 __all__ = ["AttrArgument", "CallError", "CallTypeError", "Environment", "evaluate", "solve"]
 

@@ -6,12 +6,13 @@ an axis of numpy's, those of inner reductions before those around them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from opgen.dtypes import DTYPES, lookup
+from opgen.grad.algebra import conjunction
 from opgen.spec import model as m
 from opgen.spec.environment import Environment
 from opgen.spec.environment import evaluate as shape_value
@@ -88,7 +89,7 @@ class Evaluator:
         scope = self._ranged(Scope({}), d.indices, {r.name: self._size(r.extent) for r in d.indices})
         shape = tuple(self._size(e) for e in d.dims)
         space = tuple(self._size(r.extent) for r in d.indices)
-        found = bounded.convert(self.value(d.value, scope), self._compute(d.dtype))
+        found = bounded.convert(self.value(_gathered(d.value, d.subscripts), scope), self._compute(d.dtype))
         places = tuple(np.broadcast_to(self.value(s, scope).v, space) for s in d.subscripts)
 
         def placed(part: Array) -> Array:
@@ -183,7 +184,7 @@ class Evaluator:
             stands_for = self._stretched(e.tensor, axis, size)
             outside = outside | (at < 0) | (at >= stands_for)
             places.append(np.clip(at, 0, max(size - 1, 0)))
-        found = _gathered(tensor, tuple(places), 0 in shape)
+        found = _elements(tensor, tuple(places), 0 in shape)
         if e.outside is not None:
             other = self.value(e.outside, replace(scope, taken=scope.taken & outside))
             return bounded.conditional(exact(~outside, "bool"), found, other)
@@ -222,6 +223,17 @@ class Evaluator:
         return _flat(e.kind, body, kept, tuple(extents.values()), len(scope.indices))
 
 
+def _gathered(e: m.Expr, places: Sequence[m.Expr]) -> m.Expr:
+    """What an element at some places is by updates, as the sum of those there; another value as it is."""
+    if not isinstance(e, m.Scatter):
+        return e
+    if e.kind != "sum":
+        raise NotImplementedError(f"updates by {e.kind}")
+    here = [m.Operation("==", at, place) for at, place in zip(e.at, places, strict=True)]
+    condition = conjunction([*([] if e.condition is None else [e.condition]), *here])
+    return m.Operation("+", _gathered(e.start, places), m.Reduce("sum", e.indices, e.body, condition=condition))
+
+
 def _flat(kind: str, body: Value, kept: Array, extents: tuple[int, ...], outer: int) -> Value:
     """The reduction over axes of these extents, which come before `outer` others."""
     parts = [p for p in (body.v, body.e, kept, body.t, body.m) if p is not None]
@@ -249,7 +261,7 @@ def _divided(op: str, a: Array, b: Array) -> Array:
     return np.asarray(a % safe if op == "%" else -(-a // safe))
 
 
-def _gathered(tensor: Value, places: tuple[Array, ...], empty: bool) -> Value:
+def _elements(tensor: Value, places: tuple[Array, ...], empty: bool) -> Value:
     if empty:
         shape = np.broadcast_shapes(*(p.shape for p in places))
         return Value(np.zeros(shape, tensor.v.dtype), np.zeros(shape), tensor.dtype)

@@ -7,10 +7,11 @@ from dataclasses import replace
 from math import prod
 
 from opgen.spec.arguments import AttrArgument
-from opgen.spec.environment import Environment, EvaluationError, evaluate_int
+from opgen.spec.environment import Environment, evaluate_int
 from opgen.spec.model import Attr, Dimension, Module, OpSpec, Sizes, Symbol, Tensor
 from opgen.spec.shapes import CallError, solve
 from opgen.spec.walk import subexpressions
+from opgen.spec.whole import EvaluationError
 
 LARGE, SMALL = 16, 3
 """The size of a dimension that the first input or the result has, and of any other (a window, say)."""
