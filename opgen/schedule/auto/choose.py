@@ -16,7 +16,7 @@ from opgen.schedule.auto.price import Price, Prices
 from opgen.schedule.auto.realise import realise
 from opgen.schedule.auto.site import Schedule, Site, lanes_of, terms_at_once
 from opgen.schedule.auto.trial import Trial
-from opgen.schedule.cost.calibration import CANDIDATES, ENOUGH, OVERRIDDEN
+from opgen.schedule.cost.calibration import CANDIDATES, ENOUGH
 from opgen.schedule.steps import Step
 
 NONE = "the nest is of another kind"
@@ -120,11 +120,9 @@ class Chooser:
         return any(c.price.seconds <= ENOUGH * self._arithmetic for c in standing)
 
     def _is_before(self, candidate: Candidate, kind: str) -> bool:
-        """Whether an override puts a candidate before those of a kind; before others of its own only one that does not
-        take many times as long as the arithmetic.
-        """
-        slow = candidate.plan.kind == kind and candidate.price.seconds > OVERRIDDEN * self._arithmetic
-        return is_before(candidate.plan.kind, kind) and not slow
+        """Whether an override puts a candidate before those of a kind."""
+        times = candidate.price.seconds / self._arithmetic if self._arithmetic else 1.0
+        return is_before(candidate.plan.kind, kind, times)
 
     @cached_property
     def _arithmetic(self) -> float:

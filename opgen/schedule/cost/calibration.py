@@ -84,7 +84,7 @@ recorded]"""
 UNKNOWN = 64
 """iterations: that are assumed of a loop whose extent is not known, where plans are priced [not recorded]"""
 OVERRIDDEN = 6
-"""factor: of the time of the arithmetic, above which a plan does not go before others of its kind [E216]"""
+"""factor: of the time of the arithmetic, above which a contraction's first plan does not go before its others [E216]"""
 ENOUGH = 2.0
 """times: that the arithmetic alone takes; a plan that takes no longer ends the search for others [E135]"""
 CANDIDATES = 10
