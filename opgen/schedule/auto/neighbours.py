@@ -33,9 +33,9 @@ def _neighbours(nest: Nest) -> tuple[str, str] | None:
     """A loop over results, and one of the sum whose terms lie, in all factors, between those of one result and of the
     next; none if the sum has few others.
     """
-    counts = Roles.of(nest).counts
     if len(nest.results) != 1 or len(nest.summed) < 2:
         return None
+    counts = Roles.of(nest).counts
     for term, count in counts.items():
         few = 1 < count <= NEIGHBOURS and prod(counts.values()) >= count * TERMS_BESIDE_NEIGHBOURS
         loops = [n for n in nest.names if few and all(_between(e, n, term, count, nest) for e in nest.summed)]

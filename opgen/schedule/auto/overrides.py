@@ -1,4 +1,4 @@
-"""Where the price of plans disagrees with what was measured: kinds that go before others, whatever they cost."""
+"""Where the price of plans disagrees with what was measured: kinds that go before others, though these cost less."""
 
 from __future__ import annotations
 
