@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 from math import prod
 from typing import NamedTuple
 
-from opgen.loop.nodes import Buffer, For, Kernel, Load, LoopKind, Ramp, Stmt, Store
+from opgen.loop.nodes import Binary, Buffer, For, Kernel, Load, LoopKind, Ramp, Stmt, Store
 from opgen.loop.walk import buffers_in, free_vars, holds_loop, loops_in, parts, walk_expr
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
@@ -83,9 +83,16 @@ class Prices:
             yield path, s
         elif not (isinstance(s, For) and s.var in self._others and self._others.issuperset(p.var for p in loops_in(s))):
             if isinstance(s, For) and s.var not in self._around:
-                path = (*path, _Around(s.var, constant_extent(s) or UNKNOWN, s.kind, id(s)))
+                path = (*path, _Around(s.var, most_iterations(s), s.kind, id(s)))
             for p in parts(s):
                 yield from self._stores(p, path)
+
+
+def most_iterations(loop: For) -> int:
+    """The iterations of a loop, or of all but the last of those that end earlier there."""
+    ends = [loop.stop.left, loop.stop.right] if isinstance(loop.stop, Binary) and loop.stop.op == "min" else [loop.stop]
+    known = [n for e in ends if (n := constant_extent(replace(loop, stop=e))) is not None]
+    return min(known, default=0) or UNKNOWN
 
 
 class _Around(NamedTuple):

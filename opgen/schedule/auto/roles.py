@@ -137,9 +137,10 @@ class Roles:
         """Whether consecutive iterations of a loop access consecutive elements."""
         return loop is not None and is_contiguous(access, loop, self.nest.shapes)
 
-    def bytes(self, load: Load) -> int:
-        """The bytes of the buffer that is read; 0 where its size is not known."""
-        return load.dtype.bytes * elements_of(self.nest.shapes[load.buffer])
+    def bytes(self, access: Load | Store) -> int:
+        """The bytes of the buffer that is accessed; 0 where its size is not known."""
+        element = access if isinstance(access, Load) else access.value.type
+        return element.dtype.bytes * elements_of(self.nest.shapes[access.buffer])
 
     def _in_lanes(self, load: Load) -> bool:
         return self.lanes is not None and depends(load.indices, self.lanes)

@@ -129,8 +129,8 @@ class Contraction(LaneNest):
     @property
     def _carries(self) -> bool:
         """Whether partial sums can wait in the results: of the same type, and consecutive along the lanes."""
-        kept = self.nest.sums_wait
-        return kept and self._rule.in_rows and not self._overlapping
+        whole = {self.vector, *(n for c in self.nest.conditions for n in free_vars(c))}
+        return self.nest.sums_wait and self._rule.in_rows and whole.isdisjoint(self._overlapping)
 
     @cached_property
     def _overlapping(self) -> list[str]:
@@ -140,15 +140,17 @@ class Contraction(LaneNest):
     def _plan(self, order: Order) -> Plan:
         """A plan of the tile in an order of the loops around it."""
         k, size, cuts = self.vector, self.tile[self.vector], list[Cut]()
+        if order.block is not None:
+            n, block = order.block.loop, order.block.size
+            cuts.append(Cut(n, block, f"{n}.o", f"{n}.i", "exact" if self.roles.is_whole(n, block) else "min"))
         for n, count in self.tile.items():
             if n != k and count < self._extent(n):
-                cuts.append(self._cut(n, count))
+                shorter = bool(order.carried) and n in self._overlapping  # what waits must not be added twice
+                cuts.append(Cut.even(n, self._extent(n), count) if shorter else self._cut(n, count))
         if size == self.lanes:
             cuts.append(replace(self._cut(k, size), inner=f"{k}.l"))
         else:
             cuts += [self._cut(k, size), Cut(f"{k}.i", self.lanes, f"{k}.v", f"{k}.l")]
-        if order.block is not None:
-            cuts.append(self._cut(order.block.loop, order.block.size))
         pieces = {c.loop: [c.inner, c.outer] for c in cuts}
         around = tuple(pieces[n][1] if n in pieces else n for n in order.loops)
         tile = (
@@ -198,7 +200,7 @@ class Contraction(LaneNest):
 
         Overlapping tiles are not independent; a loop whose ends are set apart must stay a loop.
         """
-        stay = {*(e.loop for e in ends if e.at), *(c.outer for c in cuts if c.tail == "overlap")}
+        stay = {*(e.loop for e in ends if e.at), *(c.outer for c in cuts if c.tail == "overlap" or c.apart)}
         counts = {c.outer: -(-self._extent(c.loop) // c.size) for c in cuts if c.loop in self.nest.names}
         counts |= {n: self._extent(n) for n in around if n in self.nest.names}
         chosen: list[str] = []

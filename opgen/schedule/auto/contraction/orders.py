@@ -114,9 +114,8 @@ class Orders:
             extent = self.shape.reductions[name]
             if extent == 1:
                 continue
-            for size in BLOCKS:
-                if size < extent and extent % size == 0:
-                    yield tuple(names[: i + 1]), Block(name, size)
+            for size in blocks_of(extent):
+                yield tuple(names[: i + 1]), Block(name, size)
             if i + 1 < len(names):
                 yield tuple(names[: i + 1]), None
 
@@ -142,7 +141,7 @@ class Orders:
 
     def _carried_loop(self, name: str, sizes: Mapping[str, int]) -> Loop:
         size = sizes.get(name, 1)
-        return Loop(name, self.shape.reductions[name] // size, size)
+        return Loop(name, -(-self.shape.reductions[name] // size), size)
 
     def _price(self, order: Order) -> Price:
         machine, shape = self.machine, self.shape
@@ -171,6 +170,12 @@ class Orders:
             shared *= self._count(name)
             found += name in shape.conditional
         return found + (shared < PLAN_SHARED)
+
+
+def blocks_of(extent: int) -> list[int]:
+    """Sizes of blocks that divide a loop; if there are none, those whose last block is shorter."""
+    smaller = [n for n in BLOCKS if n < extent]
+    return [n for n in smaller if extent % n == 0] or smaller
 
 
 def _placements(others: Sequence[str], loop: str | None) -> list[tuple[str, ...]]:

@@ -13,11 +13,22 @@ from opgen.loop.nodes import Kernel
 from opgen.machine import Machine
 from opgen.schedule.auto.copies.panel import Marks
 from opgen.schedule.auto.copies.prepare import narrow, pack_strided, strided, widen_reused
-from opgen.schedule.auto.nests import Nest, loop_across, loops_instead, worth_lanes
+from opgen.schedule.auto.nests import (
+    Nest,
+    is_contiguous,
+    loop_across,
+    loops_instead,
+    own_axis,
+    read_bytes,
+    with_last,
+    worth_lanes,
+)
 from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.site import Schedule, Site, lanes_of
 from opgen.schedule.auto.trial import Trial
-from opgen.schedule.steps import Widen
+from opgen.schedule.cost.calibration import ALL
+from opgen.schedule.cost.memory import Memory
+from opgen.schedule.steps import Pack, Widen
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +138,27 @@ def _widened(site: Site, machine: Machine, loop: str) -> Prepared | None:
 def _wide_sums(site: Site, machine: Machine, loop: str) -> Prepared | None:
     scalars = wide_scalars(site, machine, loop)
     return None if scalars is None else waiting(scalars, "wide sums")
+
+
+def sums_in_rows(site: Site, machine: Machine, loop: str) -> Prepared | None:
+    """Results that lanes would store apart in a copy in which they lie side by side, so that sums can wait there: where
+    the second cache holds that, but not what is read.
+    """
+    return site.once(("sums in rows", loop), lambda: _sums_in_rows(site, machine, loop))
+
+
+def _sums_in_rows(site: Site, machine: Machine, loop: str) -> Prepared | None:
+    nest, memory = site.nest, Memory(machine)
+    axis = own_axis(nest.results[0], loop) if len(nest.results) == 1 and nest.sums_wait else None
+    if axis is None or is_contiguous(nest.results[0], loop, nest.shapes) or memory.holds(read_bytes(nest), 2, ALL):
+        return None
+    if not memory.holds(site.roles.bytes(nest.results[0]), 2) or (on := packed(site, machine, loop)) is None:
+        return None
+    found, result = on.forked(), nest.results[0]
+    rows = found.trial.fresh(f"{result.buffer}_rows")
+    if not found.trial.take(Pack(result.buffer, with_last(len(result.indices), axis), rows)):
+        return None
+    return replace(found, nest=found.trial.nest(loop), about="sums in rows", waiting=rows)
 
 
 def waiting(on: Prepared, about: str) -> Prepared | None:

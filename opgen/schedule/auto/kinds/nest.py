@@ -14,11 +14,12 @@ from functools import partial
 
 from opgen.machine import Machine
 from opgen.schedule.auto.contraction.nest import tiled
-from opgen.schedule.auto.contraction.prepared import Prepared, packed
+from opgen.schedule.auto.contraction.prepared import Prepared, packed, sums_in_rows
 from opgen.schedule.auto.copies.panel import panelled_vectors
 from opgen.schedule.auto.design import Design
 from opgen.schedule.auto.kinds.contracted import design, prepared_for
 from opgen.schedule.auto.site import Site
+from opgen.schedule.steps import Carry
 
 
 @dataclass(frozen=True)
@@ -26,12 +27,14 @@ class Tiled:
     name: str = "nest"
 
     def plans(self, site: Site, machine: Machine) -> Iterator[Design]:
-        for on, late in prepared_for(site, machine, (packed,)):
+        for on, late in prepared_for(site, machine, (sums_in_rows, packed)):
             yield design(self.name, on, partial(_tiled, on, machine), machine, late)
 
 
 def _tiled(on: Prepared, machine: Machine) -> bool:
     if not tiled(on.trial, on.loop, on.lanes, machine):
+        return False
+    if on.waiting and not any(isinstance(s, Carry) for s in on.trial.steps):  # for nothing
         return False
     panelled_vectors(on.trial, on.marks, on.loop, machine)
     return True

@@ -6,6 +6,7 @@ from opgen.schedule.auto.contraction.outer import OuterProducts
 from opgen.schedule.auto.contraction.prepared import (
     as_given,
     packed,
+    sums_in_rows,
     wide_scalars,
     wide_sums,
 )
@@ -41,7 +42,7 @@ TILES: tuple[Kind, ...] = (
     Contracted("products", Products, (as_given, wide_scalars)),
     InParts(),
     InPairs(),
-    Contracted("outer", OuterProducts, (wide_sums, packed)),
+    Contracted("outer", OuterProducts, (wide_sums, packed, sums_in_rows)),
     Tiled(),
 )
 """Contractions."""
