@@ -40,10 +40,10 @@ from opgen.schedule.auto.window.sums import SumTile
 
 TILES: tuple[Kind, ...] = (
     Contracted("products", Products, (as_given, wide_scalars)),
-    InParts(),
     InPairs(),
     Contracted("outer", OuterProducts, (wide_sums, packed, sums_in_rows)),
     Tiled(),
+    InParts(),
 )
 """Contractions."""
 
