@@ -85,7 +85,7 @@ UNKNOWN = 64
 """iterations: that are assumed of a loop whose extent is not known, where plans are priced [not recorded]"""
 OVERRIDDEN = 6
 """factor: of the time of the arithmetic, above which a contraction's first plan does not go before its others [E216]"""
-ENOUGH = 2.0
+ENOUGH = 1.5
 """times: that the arithmetic alone takes; a plan that takes no longer ends the search for others [E135]"""
 CANDIDATES = 10
 """plans: of one nest, the cheapest, that are shown and that a search tries [not recorded]"""
