@@ -257,7 +257,7 @@ def loop_across(nest: Nest, lanes: int) -> str | None:
         fuller = [n for n in mixed if filled(nest, n, lanes) > filled(nest, along, lanes)]
         rows = [n for n in fuller if _is_row(nest, n)]
         return max(rows, key=lambda n: nest.extent(n) or 0, default=None)
-    return max(mixed, key=lambda n: nest.extent(n) or 0, default=None)
+    return max(mixed, key=lambda n: (filled(nest, n, lanes), nest.extent(n) or 0), default=None)
 
 
 def loop_of_reads(nest: Nest) -> str | None:
