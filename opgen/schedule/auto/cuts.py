@@ -54,10 +54,10 @@ def tails_of(extent: int | None, size: int) -> tuple[Tail, ...]:
 
 
 def sizes(extent: int, unit: int, most: int) -> Iterable[int]:
-    """Sizes of tiles that are worth trying: multiples of `unit` that divide the extent, all if only one does."""
+    """Sizes of tiles that are worth trying: multiples of `unit` that divide the extent, all if only small ones do."""
     choices = [unit * i for i in range(1, most + 1) if unit * i < extent + unit]
     exact = [n for n in choices if extent % n == 0]
-    return exact if len(exact) > 1 else choices
+    return exact if exact and 2 * exact[-1] > choices[-1] else choices
 
 
 def divisors(n: int) -> list[int]:
