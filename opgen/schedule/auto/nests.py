@@ -257,7 +257,13 @@ def loop_across(nest: Nest, lanes: int) -> str | None:
         fuller = [n for n in mixed if filled(nest, n, lanes) > filled(nest, along, lanes)]
         rows = [n for n in fuller if _is_row(nest, n)]
         return max(rows, key=lambda n: nest.extent(n) or 0, default=None)
-    return max(mixed, key=lambda n: (filled(nest, n, lanes), nest.extent(n) or 0), default=None)
+
+    def share(name: str) -> tuple[float, int]:
+        """Of the lanes of whole vectors; and the extent."""
+        extent = nest.extent(name) or 0
+        return extent / (max(1, -(-extent // lanes)) * lanes), extent
+
+    return max(mixed, key=share, default=None)
 
 
 def loop_of_reads(nest: Nest) -> str | None:
