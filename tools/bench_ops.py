@@ -125,8 +125,7 @@ def _row(row: OpRow, workers: Sequence[Worker], rounds: int, clock: str = "wall"
     times: list[list[float]] = [[] for _ in workers]
     for _ in range(rounds):
         for worker, taken in zip(workers, times, strict=True):
-            seconds = worker.ask({"do": "time", "variant": "ops", "samples": 3, "clock": clock})["seconds"]
-            taken += seconds if isinstance(seconds, list) else []
+            taken += worker.time(3, "ops", clock)
     for worker in workers:
         worker.ask({"do": "forget"})
     own, *peer = map(_undisturbed, times)

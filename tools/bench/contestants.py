@@ -8,6 +8,7 @@ import select
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,12 @@ from tools.bench.layers import Case, Tensors
 from tools.bench.peers import Peer
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+SPINNING = 0.02
+"""Seconds for which threads of a library that has just computed may keep processors busy: OpenMP's, and those of ONNX
+Runtime, wait for more to do before they sleep.
+"""
 
 
 class WorkerError(Exception):
@@ -38,6 +45,7 @@ class Worker:
         self, python: str, script: str, threads: int, *arguments: str, limit: float | None = None, root: Path = ROOT
     ) -> None:
         self._limit = limit
+        self._pause = SPINNING if threads > 1 else 0.0
         self._complaints = tempfile.TemporaryFile("w+")  # noqa: SIM115  (open as long as the worker runs)
         path = os.pathsep.join(p for p in (str(root), os.environ.get("PYTHONPATH", "")) if p)
         cpus = ",".join(map(str, places(threads)))
@@ -60,6 +68,16 @@ class Worker:
         self.version = str(hello["version"])
         variants = hello["variants"]
         self.variants = tuple(str(v) for v in variants) if isinstance(variants, list) else ()
+
+    def time(self, samples: int, variant: str = "", clock: str = "wall") -> list[float]:
+        """Seconds for one call, so many times; with several threads after a pause, so that none of another worker's are
+        at work.
+        """
+        time.sleep(self._pause)
+        seconds = self.ask({"do": "time", "variant": variant, "samples": samples, "clock": clock})["seconds"]
+        if not isinstance(seconds, list):
+            raise WorkerError("the worker gave no times")
+        return [float(s) for s in seconds]
 
     def ask(self, request: Mapping[str, object]) -> dict[str, object]:
         """One request and its answer."""
@@ -125,10 +143,7 @@ class Contestant:
 
     def time(self, samples: int) -> list[float]:
         """Seconds for one call, so many times."""
-        seconds = self.worker.ask({"do": "time", "variant": self.variant, "samples": samples})["seconds"]
-        if not isinstance(seconds, list):
-            raise WorkerError("the worker gave no times")
-        return [float(s) for s in seconds]
+        return self.worker.time(samples, self.variant)
 
     def forget(self) -> None:
         """Drops the call that was made ready, and its tensors."""

@@ -167,9 +167,7 @@ def measure(row: Row, case: dict[str, Any], workers: dict[str, Worker], rounds: 
     taken: dict[str, list[float]] = {title: [] for title in counts}
     for turn in range(rounds):
         for title in list(counts)[:: 1 if turn % 2 else -1]:
-            answer = workers[title].ask({"do": "time", "variant": "", "samples": counts[title]})
-            seconds = answer["seconds"]
-            taken[title] += seconds if isinstance(seconds, list) else []
+            taken[title] += workers[title].time(counts[title])
     row.seconds = {title: statistics.median(times) for title, times in taken.items() if times}
     for worker in workers.values():
         worker.ask({"do": "forget"})
