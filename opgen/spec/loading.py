@@ -135,8 +135,8 @@ class _Loader:
         try:
             raw = files.content(path, FILE_BYTES)
         except files.FileRefusedError as error:
-            near = sorted(p.name for p in path.parent.glob(f"*{SUFFIX}")) if path.parent.is_dir() else []
-            help = None if path.exists() else did_you_mean(path.name, near)
+            near = sorted(p.name for p in path.parent.glob(f"*{SUFFIX}")) if os.path.isdir(path.parent) else []
+            help = None if os.path.exists(path) else did_you_mean(path.name, near)  # False of what no file can be named
             self.report.append(Diagnostic("S002", f"cannot read '{shown}': {error.reason}", importer, help))
             return None
         try:

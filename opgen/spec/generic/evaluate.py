@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from opgen.diagnostics import Span
 from opgen.spec import syntax as s
 from opgen.spec.arguments import CallError
-from opgen.spec.generic.lists import LISTS, SINGLE, List, Misfit
+from opgen.spec.generic.lists import LISTS, SINGLE, List, Misfit, list_function
 from opgen.spec.generic.trees import parts
 from opgen.spec.generic.types import QUESTIONS, Narrowed, of_types
 from opgen.spec.generic.values import Mistake, binary, boolean, choice, integer, known_condition, known_integer, unary
@@ -183,11 +183,7 @@ class Evaluator:
         return values
 
     def _list_call(self, tree: s.Call) -> List:
-        name = tree.function.name
-        function = (LISTS | SINGLE)[name]
-        if len(tree.arguments) != len(function.takes):
-            given = f"'{name}' takes {plural(len(function.takes), 'argument')}, {len(tree.arguments)} given"
-            raise Mistake(given, tree.span, f"it gives {function.meaning}")
+        name, function = tree.function.name, list_function(tree)
         if name == "normalised":
             return self._normalised(tree)
         arguments: list[object] = []

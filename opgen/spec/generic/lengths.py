@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from opgen.diagnostics import Span
 from opgen.spec import syntax as s
 from opgen.spec.generic.evaluate import Evaluator
-from opgen.spec.generic.lists import LISTS
+from opgen.spec.generic.lists import LISTS, list_function
 from opgen.spec.generic.trees import everything_in, parts
 from opgen.spec.generic.values import Mistake, known_condition
 
@@ -165,6 +165,7 @@ class Lengths:
 
     def _call_length(self, tree: s.Call) -> int | None:
         """The length of a list function's result, of which some argument is open."""
+        list_function(tree)
         name, arguments = tree.function.name, tree.arguments
         evaluator = self.evaluator
         if name == "pick":
@@ -203,6 +204,7 @@ class Lengths:
                     self._learn(part, count)
 
     def _learn_call(self, tree: s.Call, count: int) -> None:
+        list_function(tree)
         name, arguments = tree.function.name, tree.arguments
         evaluator = self.evaluator
         if name == "drop":

@@ -11,7 +11,8 @@ from typing import TypeAlias
 
 from opgen.diagnostics import Span
 from opgen.spec import syntax as s
-from opgen.spec.generic.values import binary, integer, known_condition
+from opgen.spec.generic.values import Mistake, binary, integer, known_condition
+from opgen.spec.text import plural
 
 List: TypeAlias = tuple[s.Expression, ...]
 
@@ -206,3 +207,13 @@ LISTS = {
 
 SINGLE = {"ravel": ListFunction(("list", "list"), ravel, "the number of an element")}
 """Functions of lists whose result is one value."""
+
+
+def list_function(call: s.Call) -> ListFunction:
+    """The function that is called; raises Mistake if it takes more or fewer arguments."""
+    name, given = call.function.name, len(call.arguments)
+    function = (LISTS | SINGLE)[name]
+    if given != len(function.takes):
+        wanted = plural(len(function.takes), "argument")
+        raise Mistake(f"'{name}' takes {wanted}, {given} given", call.span, f"it gives {function.meaning}")
+    return function
