@@ -36,3 +36,12 @@ def test_mutations_draw_only_diagnostics(batch: int) -> None:
         else:
             placed = True
         assert placed, f"seed {seed}"
+
+
+@pytest.mark.parametrize(("call", "takes"), [("pick(i)", "2 arguments, 1"), ("reversed(i..., 1)", "1 argument, 2")])
+def test_list_functions_in_patterns_take_so_many_arguments(call: str, takes: str) -> None:
+    """Also where the lengths of packs of indices are told by what they subscript."""
+    tensors = "type T in {float32}\n  input x: T[dims...]\n  output y: T[dims...]"
+    module = load_text(f"op A {{\n  {tensors}\n  y[{call}...] = x[i...]\n}}\n", "damaged")
+    with pytest.raises(DiagnosticError, match=f"'{call.partition('(')[0]}' takes {takes} given"):
+        check_forms(module)
