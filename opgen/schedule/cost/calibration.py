@@ -86,7 +86,7 @@ UNKNOWN = 64
 OVERRIDDEN = 6
 """factor: of the time of the arithmetic, above which a contraction's first plan does not go before its others [E216]"""
 ENOUGH = 1.5
-"""times: that the arithmetic alone takes; a plan that takes no longer ends the search for others [E135]"""
+"""times: that the arithmetic alone takes; a plan that takes no longer ends the search for others [E227]"""
 CANDIDATES = 10
 """plans: of one nest, the cheapest, that are shown and that a search tries [not recorded]"""
 START = 1e-6
