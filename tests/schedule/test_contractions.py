@@ -56,11 +56,11 @@ def test_lanes_go_across_where_consecutive_results_have_conditions() -> None:
 
 @pytest.mark.parametrize("terms", [4, 16])
 def test_sums_of_few_terms_are_stored_side_by_side(terms: int) -> None:
-    """Groups of few channels: half of a vector's lanes, rather than a copy and results that are stored apart."""
+    """Groups of few channels: half of a vector's lanes, rather than results that are stored apart."""
     shapes = {"input": (1, 8, 20, 4 * terms), "filter": (1, 1, terms, 32)}
     call = Call(MODULE, DENSE, shapes, {"strides": [1, 1, 1, 1], "padding": "SAME"}, dtype="float32")
     text = str(scheduled(simplify(bind(*call.kernel())), "cpu", typical(64))[0])
-    assert ("vectorize k" in text) == (terms == 4), text
+    assert "vectorize k" in text, text
 
 
 def test_divisibility_is_resolved_by_phases() -> None:

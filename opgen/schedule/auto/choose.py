@@ -95,7 +95,7 @@ class Chooser:
         standing: list[Candidate] = []
 
         def is_beaten(kind: str) -> bool:
-            return self._is_enough(standing) or any(self._is_before(c, kind) for c in standing)
+            return self._is_enough(standing) or any(is_before(c.plan.kind, kind) for c in standing)
 
         for otherwise in (False, True) if self.along is None else (False,):
 
@@ -118,11 +118,6 @@ class Chooser:
     def _is_enough(self, standing: Sequence[Candidate]) -> bool:
         """Whether a candidate takes little longer than the arithmetic alone, so that no other need be asked for."""
         return any(c.price.seconds <= ENOUGH * self._arithmetic for c in standing)
-
-    def _is_before(self, candidate: Candidate, kind: str) -> bool:
-        """Whether an override puts a candidate before those of a kind."""
-        times = candidate.price.seconds / self._arithmetic if self._arithmetic else 1.0
-        return is_before(candidate.plan.kind, kind, times)
 
     @cached_property
     def _arithmetic(self) -> float:

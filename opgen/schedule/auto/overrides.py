@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
-
-from opgen.schedule.cost.calibration import OVERRIDDEN
 
 
 @dataclass(frozen=True)
@@ -17,8 +14,6 @@ class Override:
     kind: str
     before: tuple[str, ...]
     measured: str
-    within: float = inf
-    """How many times as long as the arithmetic a plan may take and still go before others."""
 
 
 CONTRACTIONS = ("transposed_maps", "products", "ragged", "pairs", "outer", "nest")
@@ -31,11 +26,10 @@ OVERRIDES: tuple[Override, ...] = (
     Override("window_rows", WINDOWS, "E045"),
     Override("transposed_maps", CONTRACTIONS[1:], "E093"),
     Override("pairs", ("pairs", "outer", "nest"), "E034"),
-    Override("nest", ("nest",), "E052", OVERRIDDEN),
     *(Override(kind, WITHOUT_MIXING, "E104") for kind in CONTRACTIONS),
 )
 
 
-def is_before(first: str, second: str, times: float = 1.0) -> bool:
-    """Whether a plan of one kind that takes so many times as long as the arithmetic goes before those of another."""
-    return any(o.kind == first and second in o.before and times <= o.within for o in OVERRIDES)
+def is_before(first: str, second: str) -> bool:
+    """Whether plans of one kind go before those of another."""
+    return any(o.kind == first and second in o.before for o in OVERRIDES)

@@ -83,8 +83,6 @@ BACK = 2
 recorded]"""
 UNKNOWN = 64
 """iterations: that are assumed of a loop whose extent is not known, where plans are priced [not recorded]"""
-OVERRIDDEN = 6
-"""factor: of the time of the arithmetic, above which a contraction's first plan does not go before its others [E216]"""
 ENOUGH = 1.5
 """times: that the arithmetic alone takes; a plan that takes no longer ends the search for others [E227]"""
 CANDIDATES = 10
