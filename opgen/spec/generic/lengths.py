@@ -74,9 +74,11 @@ class Lengths:
     def _taken(self, tree: s.Expression) -> Iterator[s.Expression]:
         """An expression and all inside it but for the sides of choices that this form does not take."""
         yield tree
-        side = self._side(tree) if isinstance(tree, s.Choice) else None
         if isinstance(tree, s.Binary) and tree.op in ("and", "or"):
-            side = tree.left if self._condition(tree.left, demand=False) == (tree.op == "or") else None
+            for part, _ in self._asked(tree, demand=False):
+                yield from self._taken(part)
+            return
+        side = self._side(tree) if isinstance(tree, s.Choice) else None
         for part in parts(tree) if side is None else (side,):
             yield from self._taken(part)
 
@@ -155,13 +157,32 @@ class Lengths:
     def _condition(self, tree: s.Expression, demand: bool = True) -> bool | None:
         """A condition, where it is decided: by what is left in it, if that is enough."""
         if isinstance(tree, s.Binary) and tree.op in ("and", "or"):
-            left = self._condition(tree.left, demand)
-            if left == (tree.op == "or"):
-                return left
+            return self._joined(tree, demand)
         if self._open(tree) or self.evaluator.length(tree) is not None:
             return None
         with self.evaluator.demanding() if demand else nullcontext():
             return known_condition(self.evaluator.one(tree, None))
+
+    def _joined(self, tree: s.Binary, demand: bool) -> bool | None:
+        """Conditions joined by one operation: what one of them decides, or all of them."""
+        enough, known = tree.op == "or", True
+        for _, found in self._asked(tree, demand):
+            if found == enough:
+                return found
+            known = known and found is not None
+        return not enough if known else None
+
+    def _asked(self, tree: s.Binary, demand: bool) -> Iterator[tuple[s.Expression, bool | None]]:
+        """Conditions joined by one operation, as far as none before decides, each with what it is; those behind one
+        that is open are not asked.
+        """
+        enough, asked = tree.op == "or", True
+        for part in operands(tree):
+            found = self._condition(part, demand) if asked else None
+            yield part, found
+            if found == enough:
+                return
+            asked = asked and not (found is None and self._open(part))
 
     def _call_length(self, tree: s.Call) -> int | None:
         """The length of a list function's result, of which some argument is open."""
@@ -217,6 +238,14 @@ class Lengths:
             self._learn(arguments[0], count + abs(evaluator.int_of(arguments[1])))
         elif name in ("reversed", "starts"):
             self._learn(arguments[0], count)
+
+
+def operands(tree: s.Binary) -> Iterator[s.Expression]:
+    """What an operation joins, from the left, however often it stands in a row."""
+    row: list[s.Expression] = [tree]
+    while isinstance(first := row[-1], s.Binary) and first.op == tree.op:
+        row[-1:] = [first.right, first.left]
+    yield from reversed(row)
 
 
 def _expanded(tree: s.Expression) -> Iterator[s.Named]:
