@@ -249,7 +249,46 @@ def _quantised_product(cell: Cell, inputs: Inputs) -> Sequence[Array] | None:
     return [np.clip(exact + zero, -most, most).astype(to)]
 
 
+def _spread(cell: Cell, inputs: Inputs) -> Sequence[Array] | None:
+    """Each element times the taps, added up; of that the part that pads, or a size that is asked for, leave.  ONNX's
+    evaluator takes other sizes where there are groups, and splits otherwise what a size leaves out.
+    """
+    x, w, attrs = inputs["i0"].astype(np.float64), inputs["i1"].astype(np.float64), cell.attributes
+    space, groups = x.ndim - 2, int(attrs.get("group", 1))
+    strides, dilations = (attrs.get(n) or [1] * space for n in ("strides", "dilations"))
+    more, auto = attrs.get("output_padding") or [0] * space, attrs.get("auto_pad") or "NOTSET"
+    if (attrs.get("kernel_shape") or list(w.shape[2:])) != list(w.shape[2:]):
+        raise ValueError("a window of another shape")
+    steps = list(zip(x.shape[2:], strides, dilations, strict=True))
+    whole = [s * (n - 1) + o + (k - 1) * d + 1
+             for (n, s, d), o, k in zip(steps, more, w.shape[2:], strict=True)]  # fmt: skip
+    full = np.zeros((x.shape[0], groups * w.shape[1], *whole))
+    channels = x.shape[1] // groups
+    parts = x.reshape(x.shape[0], groups, channels, *x.shape[2:])
+    for tap in np.ndindex(*w.shape[2:]):
+        taps = w[EACH + tap].reshape(groups, channels, w.shape[1])
+        at = tuple(slice(d * k, d * k + s * (n - 1) + 1, s) for (n, s, d), k in zip(steps, tap, strict=True))
+        full[EACH + at] += np.einsum("ngc...,gcm->ngm...", parts, taps).reshape(full[EACH + at].shape)
+    same = [n * s for n, s, _ in steps] if auto.startswith("SAME") else None
+    asked = attrs.get("output_shape") or same
+    pads = attrs.get("pads") if auto == "NOTSET" and not asked else None
+    heads, tails = (pads[:space], pads[space:]) if pads else ([0] * space, [0] * space)
+    for axis, n in enumerate(whole):
+        count, head = n - heads[axis] - tails[axis], heads[axis]
+        if asked:
+            count = asked[axis]
+            head = (n - count) // 2 if auto == "SAME_UPPER" else n - count - (n - count) // 2
+        if count < 0:
+            raise ValueError("pads leave less than nothing")
+        places = np.arange(count) + head
+        inside = ((places >= 0) & (places < n)).reshape([-1 if d == axis + 2 else 1 for d in range(x.ndim)])
+        full = np.where(inside, np.take(full, np.clip(places, 0, n - 1), axis + 2), 0)
+    bias = inputs["i2"].astype(np.float64) if "i2" in inputs else np.zeros(full.shape[1])
+    return [full + bias.reshape(-1, *[1] * space)]
+
+
 OWN: dict[str, Own] = {
+    "ConvTranspose": _spread,
     "QLinearMatMul": _quantised_product,
     "LRN": _local_response,
     "Hardmax": _rows,

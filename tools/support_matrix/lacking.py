@@ -13,8 +13,6 @@ from tools.support_matrix.cells import Cell
 from tools.support_matrix.nodes import Array, model_of
 
 Inputs = Mapping[str, Array]
-EACH = (slice(None), slice(None))
-"""All images and channels."""
 Lacking = Callable[[Cell, Inputs], "Sequence[Array] | None"]
 """The results of a cell, None where there are none either."""
 
@@ -94,31 +92,6 @@ def _largest_of_regions(cell: Cell, inputs: Inputs) -> Sequence[Array] | None:
     return [found]
 
 
-def _spread(cell: Cell, inputs: Inputs) -> Sequence[Array] | None:
-    """Each element times the taps, added up; of that the part that a size that is asked for leaves."""
-    x, w, attrs = inputs["i0"].astype(np.float64), inputs["i1"].astype(np.float64), cell.attributes
-    space, groups = x.ndim - 2, int(attrs.get("group", 1))
-    strides, dilations = (attrs.get(n) or [1] * space for n in ("strides", "dilations"))
-    more, auto = attrs.get("output_padding") or [0] * space, attrs.get("auto_pad") or "NOTSET"
-    steps = list(zip(x.shape[2:], strides, dilations, strict=True))
-    whole = [s * (n - 1) + o + (k - 1) * d + 1
-             for (n, s, d), o, k in zip(steps, more, w.shape[2:], strict=True)]  # fmt: skip
-    full = np.zeros((x.shape[0], groups * w.shape[1], *whole))
-    channels = x.shape[1] // groups
-    parts = x.reshape(x.shape[0], groups, channels, *x.shape[2:])
-    for tap in np.ndindex(*w.shape[2:]):
-        taps = w[EACH + tap].reshape(groups, channels, w.shape[1])
-        at = tuple(slice(d * k, d * k + s * (n - 1) + 1, s) for (n, s, d), k in zip(steps, tap, strict=True))
-        full[EACH + at] += np.einsum("ngc...,gcm->ngm...", parts, taps).reshape(full[EACH + at].shape)
-    for axis, (n, count) in enumerate(zip(whole, attrs.get("output_shape") or whole, strict=True), start=2):
-        head = (n - count) // 2 if auto == "SAME_UPPER" else n - count - (n - count) // 2
-        places = np.arange(count) + head
-        inside = ((places >= 0) & (places < n)).reshape([-1 if d == axis else 1 for d in range(x.ndim)])
-        full = np.where(inside, np.take(full, np.clip(places, 0, n - 1), axis), 0)
-    bias = inputs["i2"].astype(np.float64) if "i2" in inputs else np.zeros(full.shape[1])
-    return [full + bias.reshape(-1, *[1] * space)]
-
-
 def _evaluated(cell: Cell, inputs: Inputs) -> Sequence[Array]:
     """What ONNX's evaluator gives for another cell."""
     return [np.asarray(a) for a in ReferenceEvaluator(model_of(cell, inputs)).run(None, dict(inputs))]
@@ -136,7 +109,6 @@ def _without_norm(cell: Cell, inputs: Inputs) -> Sequence[Array] | None:
 
 
 LACKING: dict[str, Lacking] = {
-    "ConvTranspose": _spread,
     "CastLike": _cast_like,
     "ai.onnx.preview.training.Momentum": _without_norm,
     "Flatten": _flattened,

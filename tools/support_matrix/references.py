@@ -107,8 +107,6 @@ def _known(cell: Cell, model: Any, inputs: Mapping[str, Array]) -> Sequence[Arra
             return found
     if cell.operator == "RoiAlign" and cell.opset < 16:
         raise Unknown("the evaluator has the operator of version 16 alone")
-    if cell.operator == "ConvTranspose" and cell.attributes.get("output_shape"):
-        raise Unknown("the evaluator splits what is left out otherwise than the definition")
     if cell.operator in IN_OWN_TYPE:
         return _evaluated(model, inputs)
     wide = {n: a.astype(np.float64) if _widened(a) else a for n, a in inputs.items()}
