@@ -258,12 +258,12 @@ def loop_across(nest: Nest, lanes: int) -> str | None:
         rows = [n for n in fuller if _is_row(nest, n)]
         return max(rows, key=lambda n: nest.extent(n) or 0, default=None)
 
-    def share(name: str) -> tuple[float, int]:
-        """Of the lanes of whole vectors; and the extent."""
+    def suits(name: str) -> tuple[int, float]:
+        """The most whole vectors, and of as many the fullest."""
         extent = nest.extent(name) or 0
-        return extent / (max(1, -(-extent // lanes)) * lanes), extent
+        return extent // lanes, extent / (max(1, -(-extent // lanes)) * lanes)
 
-    return max(mixed, key=share, default=None)
+    return max(mixed, key=suits, default=None)
 
 
 def loop_of_reads(nest: Nest) -> str | None:

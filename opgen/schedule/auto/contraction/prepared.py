@@ -33,8 +33,8 @@ from opgen.schedule.steps import Pack, Widen
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A `nest` as it is after some steps in `trial`, with `lanes` along `loop`; `waiting`: the wide results to be
-    stored.
+    """A `nest` as it is after some steps in `trial`, with `lanes` along `loop`; `waiting`: the copy of the results, wide
+    or in rows, that is to be stored.
     """
 
     site: Site
@@ -51,7 +51,7 @@ class Prepared:
         return replace(self, trial=self.trial.fork())
 
     def finished(self) -> None:
-        """Sums that waited in wide results stored as they shall be."""
+        """Sums that waited in a copy of the results stored as they shall be."""
         if self.waiting:
             self.site.schedule(self.trial, self.trial.nest(f"{self.waiting}_0"))
 

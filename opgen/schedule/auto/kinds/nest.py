@@ -34,7 +34,7 @@ class Tiled:
 def _tiled(on: Prepared, machine: Machine) -> bool:
     if not tiled(on.trial, on.loop, on.lanes, machine):
         return False
-    if on.waiting and not any(isinstance(s, Carry) for s in on.trial.steps):  # for nothing
+    if on.waiting and not any(isinstance(s, Carry) for s in on.trial.steps[on.marks.ready :]):  # for nothing
         return False
     panelled_vectors(on.trial, on.marks, on.loop, machine)
     return True
