@@ -33,8 +33,8 @@ from opgen.schedule.steps import Pack, Widen
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A `nest` as it is after some steps in `trial`, with `lanes` along `loop`; `waiting`: the copy of the results, wide
-    or in rows, that is to be stored.
+    """A `nest` as it is after some steps in `trial`, with `lanes` along `loop`; `waiting`: the copy of the
+    results, wide or in rows, that is to be stored.
     """
 
     site: Site
