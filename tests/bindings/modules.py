@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from opgen.bindings.python.render import render_module
+from opgen.cli.built_forms import with_forms
 from opgen.grad.load import load
 from opgen.spec.loading import flatten
 from opgen.spec.model import Module
@@ -23,8 +24,9 @@ _folder = tempfile.TemporaryDirectory(prefix="opgen-tests-")
 
 @functools.cache
 def spec(path: Path) -> Module:
-    """The model of a spec file."""
-    return load(path)
+    """The model of a spec file; with a file of forms beside it (`NAME.forms`), with these of its generic ops."""
+    forms = path.with_suffix(".forms")
+    return with_forms(load(path), [str(forms)]) if forms.is_file() else load(path)
 
 
 @functools.cache

@@ -102,7 +102,9 @@ Answer Call(const Job& job);
 inline LIB::DataType TypeOf(const std::string& name) {
   for (const LIB::DataType t : {LIB::DT_FLOAT, LIB::DT_DOUBLE, LIB::DT_INT8, LIB::DT_INT16, LIB::DT_INT32,
                                 LIB::DT_INT64, LIB::DT_UINT8, LIB::DT_UINT16, LIB::DT_UINT32, LIB::DT_UINT64,
-                                LIB::DT_BOOL, LIB::DT_BFLOAT16, LIB::DT_HALF}) {
+                                LIB::DT_BOOL, LIB::DT_BFLOAT16, LIB::DT_HALF, LIB::DT_INT4, LIB::DT_UINT4, LIB::DT_INT2,
+                                LIB::DT_UINT2, LIB::DT_FLOAT8_E5M2, LIB::DT_FLOAT8_E4M3FN, LIB::DT_FLOAT8_E4M3FNUZ,
+                                LIB::DT_FLOAT8_E5M2FNUZ, LIB::DT_FLOAT8_E8M0FNU, LIB::DT_FLOAT4_E2M1FN}) {
     if (LIB::DataTypeString(t) == name) return t;
   }
   std::abort();

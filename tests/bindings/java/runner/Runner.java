@@ -114,8 +114,8 @@ public final class Runner {
   }
 
   private static int bytes(String type) {
-    String digits = type.replaceAll("\\D", "");
-    return digits.isEmpty() ? 1 : Integer.parseInt(digits) / 8;
+    String digits = type.replaceAll("_.*|\\D", ""); // those of float8_e5m2 are 8
+    return digits.isEmpty() ? 1 : Math.max(1, Integer.parseInt(digits) / 8);
   }
 
   private static int code(RuntimeException error) {
