@@ -35,6 +35,7 @@ from opgen.schedule.cost.calibration import (
     USES_ANEW,
 )
 from opgen.schedule.cost.traffic import Traffic
+from opgen.schedule.split import Tail
 
 
 @dataclass(frozen=True)
@@ -177,7 +178,8 @@ class Contraction(LaneNest):
 
     def _cut(self, loop: str, size: int) -> Cut:
         exact = self.roles.is_whole(loop, size)
-        return Cut(loop, size, f"{loop}.o", f"{loop}.i", "exact" if exact else "overlap")
+        tail: Tail = "exact" if exact else "overlap" if size < self._extent(loop) else "guard"
+        return Cut(loop, size, f"{loop}.o", f"{loop}.i", tail)
 
     def _early(self, at: str) -> tuple[Ahead, ...]:
         """Scalars of a narrow type, in lines from beyond the second cache: what a line brings serves many

@@ -26,7 +26,7 @@ from opgen.schedule.auto.nests import (
 from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.site import Schedule, Site, lanes_of
 from opgen.schedule.auto.trial import Trial
-from opgen.schedule.cost.calibration import ALL
+from opgen.schedule.cost.calibration import ALL, MASKED_BYTES
 from opgen.schedule.cost.memory import Memory
 from opgen.schedule.steps import Pack, Widen
 
@@ -99,6 +99,15 @@ def _packed(site: Site, machine: Machine, loop: str) -> Prepared | None:
     marks = widened_copies(nest, loop, trial, site.schedule, (site.trial.kernel, start))
     nest = site.nest if len(trial.steps) == start else trial.nest(loop)
     return Prepared(site, trial, nest, loop, lanes, marks) if worth_lanes(nest, loop) else None
+
+
+def masked(site: Site, machine: Machine, loop: str) -> Prepared | None:
+    """The same, for vectors with masks where what fills no vector would take two shorter ones."""
+    extent, most = site.nest.extent(loop), lanes_of(site.nest, machine, None)
+    on = packed(site, machine, loop) if machine.vector_bytes >= MASKED_BYTES else None
+    if on is None or extent is None or not on.lanes < extent < 2 * on.lanes <= most:
+        return None
+    return replace(on, lanes=2 * on.lanes, about="masked")
 
 
 def unpacked(site: Site, machine: Machine, loop: str) -> Prepared | None:

@@ -14,7 +14,7 @@ from functools import partial
 
 from opgen.machine import Machine
 from opgen.schedule.auto.contraction.nest import tiled
-from opgen.schedule.auto.contraction.prepared import Prepared, packed, sums_in_rows
+from opgen.schedule.auto.contraction.prepared import Prepared, masked, packed, sums_in_rows
 from opgen.schedule.auto.copies.panel import panelled_vectors
 from opgen.schedule.auto.design import Design
 from opgen.schedule.auto.kinds.contracted import design, prepared_for
@@ -27,7 +27,7 @@ class Tiled:
     name: str = "nest"
 
     def plans(self, site: Site, machine: Machine) -> Iterator[Design]:
-        for on, late in prepared_for(site, machine, (sums_in_rows, packed)):
+        for on, late in prepared_for(site, machine, (sums_in_rows, masked, packed)):
             yield design(self.name, on, partial(_tiled, on, machine), machine, late)
 
 
