@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -13,12 +15,13 @@ from opgen.loop.nodes import Call as FusedCall
 from opgen.loop.print import print_expr
 from opgen.loop.walk import loops_in, walk_exprs
 from opgen.machine import typical
+from opgen.machine.model import Cache
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
 from opgen.runtime.run import run_kernel
 from opgen.schedule.default import scheduled
 from tests.harness import Call, random_arrays
-from tests.schedule.test_auto import DENSE, DIRECTIONS, LANES, MODULE, schedule_of
+from tests.schedule.test_auto import DENSE, DIRECTIONS, LANES, MODULE, assert_scheduled_is_the_same, schedule_of
 
 IMAGE: dict[str, tuple[int, ...]] = {"input": (1, 28, 28, 32), "filter": (3, 3, 32, 32)}
 
@@ -61,6 +64,27 @@ def test_sums_of_few_terms_are_stored_side_by_side(terms: int) -> None:
     call = Call(MODULE, DENSE, shapes, {"strides": [1, 1, 1, 1], "padding": "SAME"}, dtype="float32")
     text = str(scheduled(simplify(bind(*call.kernel())), "cpu", typical(64))[0])
     assert "vectorize k" in text, text
+
+
+@pytest.mark.parametrize(("terms", "lanes"), [(5, 8), (6, 8), (7, 8), (8, 8)])
+def test_few_results_have_one_vector_with_a_mask(terms: int, lanes: int) -> None:
+    """Where they would take two shorter ones."""
+    shapes = {"input": (1, 7, 9, 2 * terms), "filter": (1, 1, terms, 2 * terms)}
+    call = Call(MODULE, DENSE, shapes, {"strides": [1, 1, 1, 1], "padding": "SAME"}, dtype="float32")
+    text = assert_scheduled_is_the_same(call, terms, typical(64))
+    assert f"split k {lanes} tail={'exact' if terms == lanes else 'guard'} -> k_o, k_l" in text
+
+
+def test_sums_wait_in_rows_where_results_lie_across_the_lanes() -> None:
+    """Lanes along 16 channels, as 33 fill none: of a map larger than the second cache images go by."""
+    shapes = {"input": (2, 11, 13, 16), "filter": (3, 1, 16, 33), "grad_output": (2, 11, 13, 33)}
+    attrs = {"strides": [1, 1, 1, 1], "padding": "SAME"}
+    call = Call(MODULE, gradient(MODULE, DENSE, "filter"), shapes, attrs, dtype="float32")
+    machine = replace(typical(64), l2=Cache(3 << 14, 8, 64, 118e9), l3=Cache(1 << 22, 16, 64, 1e10))
+    text = assert_scheduled_is_the_same(call, 0, machine)
+    assert "_rows" in text
+    assert "carry n at=" in text
+    assert "_rows" not in assert_scheduled_is_the_same(call, 0, typical(64))
 
 
 def test_divisibility_is_resolved_by_phases() -> None:
