@@ -26,6 +26,7 @@ from opgen.schedule.default import scheduled
 from opgen.schedule.schedule import parse_schedule
 from opgen.spec import load
 from tests.harness import Call, random_arrays
+from tests.schedule.of_kind import scheduled_as
 
 MODULE = load(Path(__file__).parents[2] / "specs" / "nn_ops.op")
 SAMPLES = load(Path(__file__).parents[1] / "specs" / "samples.op")
@@ -127,10 +128,12 @@ def window_call(
     )
 
 
-def assert_scheduled_is_the_same(call: Call, seed: int, machine: Machine | None = None) -> str:
-    """Bit for bit, compiled, at guard pages, with one and two threads; gives the schedule's text."""
+def assert_scheduled_is_the_same(call: Call, seed: int, machine: Machine | None = None, kind: str | None = None) -> str:
+    """Bit for bit, compiled, at guard pages, with one and two threads; gives the schedule's text.  With a plan of a
+    `kind`, if one is named, else with the cheapest.
+    """
     kernel = simplify(bind(*call.kernel()))
-    schedule, after = scheduled(kernel, "cpu", machine)
+    schedule, after = scheduled_as(kind, kernel, machine)
     assert parse_schedule(str(schedule)) == schedule
     legal = legalize(after)
     inputs = inputs_of(call, kernel, str(schedule), seed)

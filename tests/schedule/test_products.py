@@ -106,7 +106,7 @@ def test_a_filter_is_turned_panel_by_panel() -> None:
 
 def test_sums_wait_while_blocks_go_by() -> None:
     slow = replace(SMALL, l3=replace(SMALL.l3, bytes_per_second=5e9), memory_bytes_per_second=5e9)
-    text = assert_scheduled_is_the_same(dense((2, 14, 14, 64), 128, "filter"), 1, slow)
+    text = assert_scheduled_is_the_same(dense((2, 14, 14, 64), 128, "filter"), 1, slow, "outer")
     assert "flatten n, y_x -> n_y_x\n" in text
     assert "carry n_y_x_o at=k_o\n" in text
     asked = [f"prefetch {rows} at=n_y_x_o in=n_y_x_i\n" for rows in ("grad_output", "input")]

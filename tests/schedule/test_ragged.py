@@ -27,14 +27,14 @@ def test_any_width(seed: int, machine: Machine) -> None:
 
 def test_whole_tiles_are_scheduled_as_if_nothing_was_left() -> None:
     for left in (1, 16, 44):
-        text = assert_scheduled_is_the_same(conv((1, 12, 12, 64), 256 + left), 0, WIDE)
+        text = assert_scheduled_is_the_same(conv((1, 12, 12, 64), 256 + left), 0, WIDE, "ragged")
         assert text.startswith(f"reorder k, y, x\nflatten y, x -> y_x\npartition k -{left} -> left\n")
         assert "fill filter_panel in=c" in text
         assert "left" in text.split("fill")[1]
 
 
 def test_sums_of_outer_products() -> None:
-    text = assert_scheduled_is_the_same(slope((1, 12, 28, 128), 155), 0, WIDE)
+    text = assert_scheduled_is_the_same(slope((1, 12, 28, 128), 155), 0, WIDE, "ragged")
     assert "partition k -27 -> left" in text
     assert "carry" in text
 
@@ -49,7 +49,7 @@ def test_sums_with_one_loop_over_results_are_no_products() -> None:
 @pytest.mark.parametrize("left", [1, 17, 37])
 def test_few_places_are_cut_for_other_tiles(left: int) -> None:
     """Too few places for a tile of four vectors: two of them go by once for all places, all the same."""
-    text = assert_scheduled_is_the_same(conv((1, 1, 32, 96), 448 + left), 0, AFAR)
+    text = assert_scheduled_is_the_same(conv((1, 1, 32, 96), 448 + left), 0, AFAR, "ragged")
     main, rest = text.split(f"partition k -{left} -> left\n")[1].split("parallel k_o")
     assert "reorder k_o, x_o, c, x_i, k_v, k_l" in main
     assert "left" in rest
