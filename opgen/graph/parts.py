@@ -239,7 +239,7 @@ class _Runs:
             array = values[name]
             axis = self._axis(along, array.ndim)
             place = array.shape[axis] - 1 - number if along.backward else number
-            slices.append(np.ascontiguousarray(np.take(array, place, axis)))
+            slices.append(np.asarray(np.take(array, place, axis)))  # numpy gives a scalar for no dimension
         return self._results(values, number, [*states, *slices])
 
     def _results(self, values: Values, number: int, given: list[Array]) -> tuple[bool, list[Array], list[Array]]:

@@ -114,6 +114,35 @@ def test_runs_over_slices_along_any_axis_and_backward(length: int) -> None:
     np.testing.assert_allclose(w, np.array(other[::-1], np.float32).reshape(length, 2), rtol=1e-5)
 
 
+@pytest.mark.parametrize("backward", [0, 1])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_slices_have_a_dimension_less_however_many_runs_are_written_out(
+    rank: int, axis: int, backward: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slices of every rank, scalars too, by one program and in parts."""
+    axis %= rank
+    shape = [4, 2, 3][:rank]
+    inner = [size for at, size in enumerate(shape) if at != axis]
+    whole, each = ",".join(map(str, shape)), ",".join(map(str, inner))
+    text = f"""g (float[{each}] h, float[{whole}] x) => (float[{each}] last, float[{whole}] y) {{
+      last, y = Scan <num_scan_inputs = 1, scan_input_axes = [{axis}], scan_input_directions = [{backward}],
+          scan_output_axes = [{axis}], scan_output_directions = [{backward}],
+          body = b (float[{each}] s, float[{each}] a) => (t, u) {{ t = Add (s, a) u = Mul (t, a) }}> (h, x)
+    }}"""
+    h, x = np.asarray(floats(*inner)), floats(*shape, seed=1)
+    order = slice(None, None, -1 if backward else 1)
+    sums = h + np.cumsum(np.moveaxis(x, axis, 0)[order], 0)
+    wanted = np.moveaxis(sums[order], 0, axis) * x
+    for most in (64, 1):
+        monkeypatch.setattr("opgen.graph.unrolled.RUNS", most)
+        model = compiled(text)
+        last, y = model(h, x)
+        np.testing.assert_allclose(last, sums[-1], rtol=1e-5, atol=1e-6, strict=True)
+        np.testing.assert_allclose(y, wanted, rtol=1e-5, atol=1e-6, strict=True)
+        assert bool(model.parts) == (most < shape[axis])
+
+
 def test_a_batch_of_sequences_as_version_8_has_them() -> None:
     text = """g (float[b, 2] h, float[b, n, 2] x) => (float[b, 2] y, float[b, n, 2] z) {
       y, z = Scan <num_scan_inputs = 1, directions = [1],
