@@ -67,7 +67,7 @@ class Differentiated:
         derived = gradient(graph, wanted)
         seeds = self._seeds(graph, results, grad)
         made = iter(symbol.trace.inline(derived, [*(leaf for _, leaf in leaves), *seeds]))
-        parts = dict(zip(structure.keys or (), structure.parts, strict=True))
+        parts = structure.named()
         each = tuple(join(parts[name], made) for name in self.names)
         return each[0] if self.single else each
 

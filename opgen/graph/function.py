@@ -28,6 +28,7 @@ from opgen.dtypes import DType, lookup
 from opgen.graph.bound import Kind
 from opgen.graph.capture import Trace
 from opgen.graph.differentiated import Differentiated
+from opgen.graph.exact import Exact
 from opgen.graph.making import Progress
 from opgen.graph.nodes import Array, Graph
 from opgen.graph.staged import StagedModel
@@ -130,7 +131,7 @@ class CompiledFunction:
             part, found = split(value, is_tensor, name)
             parts.append(part)
             leaves += found
-        return Several(dict, tuple(parts), tuple(bound.arguments)), leaves
+        return Several(dict, tuple(parts), Exact(tuple(bound.arguments))), leaves
 
     def _arrays(self, leaves: Sequence[tuple[str, Any]]) -> dict[str, Array]:
         """The tensors as arrays.  Raises ArgumentTypeError for what cannot be read."""

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from opgen.graph.exact import Exact
 from opgen.runtime.foreign import others
 from opgen.runtime.recording import Symbol
 
@@ -18,21 +19,19 @@ class Several:
 
     kind: type
     parts: tuple[Part, ...]
-    keys: tuple[object, ...] | None = None
+    keys: Exact | None = None
+    """The keys of a dictionary, as a tuple."""
+
+    def named(self) -> dict[Any, Part]:
+        """The parts of a dictionary by their keys."""
+        return dict(zip(() if self.keys is None else self.keys.value, self.parts, strict=True))
 
 
 @dataclass(frozen=True)
 class Fixed:
-    """A value that is no tensor.  Two are one only if their types are: 1 is not 1.0, and not True."""
+    """A value that is not a tensor."""
 
-    value: object
-
-    def __eq__(self, other: object) -> bool:
-        same = isinstance(other, Fixed) and type(self.value) is type(other.value)
-        return same and isinstance(other, Fixed) and bool(self.value == other.value)
-
-    def __hash__(self) -> int:
-        return hash((type(self.value), self.value))
+    held: Exact
 
 
 @dataclass(frozen=True)
@@ -50,11 +49,11 @@ def split(value: object, is_leaf: Callable[[object], bool], name: str = "") -> t
         return LEAF, [(name, value)]
     items: list[tuple[object, object]]
     if isinstance(value, dict) and type(value) is dict:
-        keys, items = tuple(value), list(value.items())
+        keys, items = Exact(tuple(value)), list(value.items())
     elif isinstance(value, tuple | list) and type(value) in (tuple, list):
         keys, items = None, list(enumerate(value))
     else:
-        return Fixed(value), []
+        return Fixed(Exact(value)), []
     parts, leaves = [], []
     for key, item in items:
         part, found = split(item, is_leaf, f"{name}[{key!r}]")
@@ -68,9 +67,10 @@ def join(part: Part, leaves: Iterator[object]) -> object:
     if isinstance(part, Leaf):
         return next(leaves)
     if isinstance(part, Fixed):
-        return part.value
-    items = [join(p, leaves) for p in part.parts]
-    return dict(zip(part.keys, items, strict=True)) if part.keys is not None else part.kind(items)
+        return part.held.value
+    if part.keys is not None:
+        return {key: join(p, leaves) for key, p in part.named().items()}
+    return part.kind([join(p, leaves) for p in part.parts])
 
 
 def is_tensor(value: object) -> bool:

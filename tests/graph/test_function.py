@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -135,6 +136,62 @@ def test_values_of_python_are_a_part_of_the_model_and_models_are_bounded(monkeyp
     np.testing.assert_array_equal(scaled(X, 2), 2 * X)  # the first is forgotten
     np.testing.assert_array_equal(scaled(X, 1), X)
     assert seen[3:] == [2, 1]
+
+
+ALIKE = [0.0, -0.0, 0, False, float("nan"), 1, 1.0, True, np.float32(0), np.float64(0), np.int64(0), "0", None]
+"""Values that Python compares otherwise than to the bit."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A value of a user's own class."""
+
+    of: Any
+
+
+class Pair(NamedTuple):
+    """A tuple of a user's own class."""
+
+    first: Any
+
+
+@pytest.mark.parametrize("wrapped", [lambda v: v, lambda v: [v], lambda v: Pair(v), Setting, lambda v: {"of": (v,)}])
+def test_values_of_python_are_told_apart_to_the_bit(wrapped: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(functions, "MODELS", 2 * len(ALIKE))
+    seen: list[Any] = []
+
+    @opgen.compile
+    def same(x: Any, setting: Any) -> Any:
+        seen.append(setting)
+        return OPS.add(x, x)
+
+    for _ in range(2):
+        for value in ALIKE:
+            same(X, wrapped(value))
+    assert len(seen) == len(ALIKE)
+    same(X, wrapped(-float("nan")))
+    same(X, wrapped(float("nan")))
+    assert len(seen) == len(ALIKE) + 1  # NaNs of other bits are others
+
+
+def test_keys_of_dictionaries_are_told_apart() -> None:
+    @opgen.compile
+    def chosen(x: Any, by: Any) -> Any:
+        return OPS.add(x, by[0.0]) if type(next(iter(by))) is float else OPS.turn(x)
+
+    assert chosen(X, {0.0: Y}).shape == (2, 3)
+    assert chosen(X, {0: Y}).shape == (3, 2)
+    assert chosen(X, {False: Y}).shape == (3, 2)
+
+
+def test_zeros_of_either_sign_are_arguments_of_their_own() -> None:
+    @opgen.compile
+    def quotient(x: Any, by: Any) -> Any:
+        return x / by
+
+    for sign in (1.0, -1.0, 1.0):
+        with np.errstate(divide="ignore"):
+            np.testing.assert_array_equal(quotient(Y, 0.0 * sign), Y / np.float32(0.0 * sign))
 
 
 def test_what_cannot_be_compiled_is_said() -> None:
