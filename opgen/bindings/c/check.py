@@ -45,8 +45,11 @@ def check_statements(scope: OpScope, printer: CPrinter) -> Iterator[str]:
                 )
             yield f"const {helper}_sizes {local} = {{op, {string(i.name)}, {source}}};"
     yield from sizes[0]
-    for check in op.checks:
-        yield from _let(scope, printer, check) if isinstance(check, ShapeLet) else _require(scope, printer, check)
+    for number, check in enumerate(op.checks):
+        if isinstance(check, ShapeLet):
+            yield from _let(scope, printer, check)
+        else:
+            yield from _require(scope, printer, check, number)
     yield from sizes[1]
     for t in op.tensors:
         if t.follows:
@@ -133,7 +136,8 @@ def _given(scope: OpScope, argument: str) -> str:
     return attributes.given(scope, scope.op.attr(argument))
 
 
-def _require(scope: OpScope, printer: CPrinter, check: Require) -> Iterator[str]:
+def _require(scope: OpScope, printer: CPrinter, check: Require, number: int) -> Iterator[str]:
+    """Refuse a call that breaks a requirement; `number` tells it from an equal one of another use of an op."""
     helper = scope.library.helper
     condition = printer.text(check.condition)
     argument, given = string(check.argument), _given(scope, check.argument)
@@ -143,11 +147,11 @@ def _require(scope: OpScope, printer: CPrinter, check: Require) -> Iterator[str]
     if "(m, " not in condition:
         yield f"if (!({condition})) {{"
     else:
-        yield f"const bool holds_{scope.op.checks.index(check)} = {condition};"
+        yield f"const bool holds_{number} = {condition};"
         yield "if (m->failed) {"
         yield f"    return {helper}_check_decided(m, op, {argument}, {given});"
         yield "}"
-        yield f"if (!holds_{scope.op.checks.index(check)}) {{"
+        yield f"if (!holds_{number}) {{"
     if values:
         yield f"    const int64_t numbers[] = {{{', '.join(values)}}};"
         yield f"    return {helper}_wrong_with(op, {argument}, {expected}, numbers, {len(values)}, {given});"
