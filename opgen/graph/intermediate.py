@@ -3,6 +3,9 @@
 A `let` has single indices on its left side.  An output whose left side composes indices (`y[g * K + k]`) becomes an
 intermediate with an axis for each of them, and its readers read it at these: an index that runs over the whole
 dimension is taken apart into the digits, any other subscript into quotient and remainder.
+
+A subscript is outside its dimension exactly where its first digit is outside, as quotients round down and remainders
+are never outside.  So a term that was left out of a reduction is left out still.
 """
 
 from __future__ import annotations
@@ -11,10 +14,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from opgen.graph.inline import Size, put_in
-from opgen.graph.rewrite import in_order, indices_in, product_of
+from opgen.graph.rewrite import in_order, indices_in, product_of, with_children
+from opgen.graph.settle import CannotComposeError
 from opgen.spec import model as m
 from opgen.spec.polynomial import same
-from opgen.spec.walk import operands, subexpressions, substitute_indices, transform
+from opgen.spec.walk import operands, reads, reads_values, subexpressions, substitute_indices, transform
 
 Digits = tuple[m.IndexRange, ...]
 """The indices that a dimension is composed of, most significant first."""
@@ -44,7 +48,7 @@ class Intermediates:
         for let in self.definitions:
             if let.tensor in self._inlined and not any(isinstance(n, m.Reduce) for n in subexpressions(let.value)):
                 d = put_in(d, let, self._size_of)
-        if d.is_output and d.tensor not in self._between:
+        if self._stays(d):
             self.definitions.append(d)
             return
         let = self._let(d)
@@ -53,39 +57,68 @@ class Intermediates:
             value = m.Read(d.tensor, tuple(m.Index(r.name) for r in let.indices))
             self.definitions.append(replace(d, tensor=self._copies[d.tensor], value=value))
 
+    def _stays(self, d: m.Definition) -> bool:
+        """Return True for an output that is one of the whole, too."""
+        return d.is_output and d.tensor not in self._between
+
     def _size_of(self, tensor: str, axis: int) -> m.Expr | None:
         let = next((d for d in self.definitions if d.tensor == tensor), None)
         return self._size(tensor, axis) if let is None else let.dims[axis]
 
     def _let(self, d: m.Definition) -> m.Definition:
-        """A definition as that of an intermediate."""
-        if not all(isinstance(s, m.Index) for s in d.subscripts):
-            extents = {r.name: r for r in d.indices}
-            self._digits[d.tensor] = tuple(tuple(extents[n] for n in indices_in((s,))) for s in d.subscripts)
+        """Return a definition as that of an intermediate."""
         subscripts = tuple(m.Index(r.name) for r in d.indices)
         value = _typed(d.value, d.dtype)
         dims = tuple(r.extent for r in d.indices)
         return replace(d, subscripts=subscripts, dims=dims, is_output=False, value=value)
 
     def _reading(self, d: m.Definition) -> m.Definition:
-        """A definition that reads intermediates at the digits of their dimensions."""
+        """Return a definition that reads intermediates at the digits of their dimensions."""
+        whole = _whole(d)
         for read in [n for n in subexpressions(d.value) if isinstance(n, m.Read) and n.tensor in self._digits]:
             for subscript, digits in zip(read.indices, self._digits[read.tensor], strict=True):
-                if len(digits) > 1 and isinstance(subscript, m.Index):
+                if len(digits) > 1 and isinstance(subscript, m.Index) and subscript.name not in whole:
                     d = _apart(d, subscript.name, digits)
-        return replace(d, value=transform(self._at_digits, d.value))
+        if not self._stays(d) and not all(isinstance(s, m.Index) for s in d.subscripts):
+            extents = {r.name: r for r in d.indices}
+            self._digits[d.tensor] = tuple(tuple(extents[n] for n in indices_in((s,))) for s in d.subscripts)
+        return replace(d, value=self._at_digits(d.value, False))
 
-    def _at_digits(self, e: m.Expr) -> m.Expr:
+    def _at_digits(self, e: m.Expr, reduced: bool) -> m.Expr:
+        """Return an expression, in a reduction or not, whose reads of intermediates are at digits."""
+        e = with_children(e, lambda o: self._at_digits(o, reduced or _is_term(e, o)))
         if not isinstance(e, m.Read) or e.tensor not in self._digits:
             return e
         indices: list[m.Expr] = []
         for subscript, digits in zip(e.indices, self._digits[e.tensor], strict=True):
             indices += _digits_of(subscript, digits)
         outside = e.outside
-        if outside is None and any(isinstance(i, m.Operation) for i in indices):
-            # Quotients are inside because the subscript is, which is not proved where its size has a name of its own.
+        if outside is None and any(isinstance(i, m.Operation) and reads_values(i) for i in indices):
+            raise CannotComposeError(f"'{e.tensor}' is read at elements, which would be checked digit by digit")
+        if outside is None and not reduced and any(isinstance(i, m.Operation) for i in indices):
+            # The read was proved to be inside; of quotients of a size with a name of its own that is not proved.
             outside = m.Number(0)
         return replace(e, indices=tuple(indices), outside=outside)
+
+
+def _is_term(e: m.Expr, operand: m.Expr) -> bool:
+    """Return True if a read in an operand that is outside leaves out a term of the reduction `e`."""
+    if isinstance(e, m.Scatter):
+        return operand is not e.start
+    return isinstance(e, m.Reduce) and operand is not e.place
+
+
+def _whole(d: m.Definition) -> set[str]:
+    """Return the indices that stay whole: those along which a definition reads or updates itself elsewhere."""
+    if isinstance(d.value, m.Scatter):
+        return {r.name for r in d.indices}
+    return {
+        index.name
+        for read in reads(d.value)
+        if read.tensor == d.tensor
+        for index, place in zip(d.subscripts, read.indices, strict=True)
+        if isinstance(index, m.Index) and index != place
+    }
 
 
 def _digits_of(subscript: m.Expr, digits: Digits) -> list[m.Expr]:
@@ -136,7 +169,7 @@ def _apart(d: m.Definition, name: str, digits: Digits) -> m.Definition:
         )
 
     def within(e: m.Expr) -> m.Expr:
-        found = split(e.indices) if isinstance(e, m.Reduce) else None
+        found = split(e.indices) if isinstance(e, m.Reduce) and e.place is None else None
         if not isinstance(e, m.Reduce) or found is None:
             return e
         condition = None if e.condition is None else substitute_indices(e.condition, {name: composite})
