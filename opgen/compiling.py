@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, overload
@@ -74,12 +73,9 @@ def of_source(
 
 def of_model(model: Model, progress: Progress | None = None) -> StagedModel:
     """A model whose sizes may be open."""
-    from opgen.graph.resolve import resolve
-    from opgen.graph.staged import StagedModel
+    from opgen.graph import staged
 
-    inputs = {i.name: i.dtype for i in model.inputs}
-    resolved = functools.partial(resolve, model)
-    return StagedModel(model.name, inputs, resolved, progress, outline=model.outline, model=lambda: model)
+    return staged.of_model(model, progress)
 
 
 def of_graph(graph: Graph, progress: Progress | None = None) -> StagedModel:

@@ -67,8 +67,10 @@ def command(
     begin = time.perf_counter()
     with bar(f"reading {model.name}") as progress:
         compiled = opgen.compile(model, progress=progress)
+        found = from_files(compiled.outline, inputs)
+        compiled = compiled.taking(found)
         read = compiled.outline
-        given = tensors(read, inputs, random, shapes, dims, seed)
+        given = tensors(read, found, random, shapes, dims, seed)
         targets = _targets(read, outputs)
         results = compiled.run(given)
     ready = time.perf_counter() - begin
@@ -83,13 +85,9 @@ def command(
         click.echo("\n" + compiled.explain(times=True), nl=False)
 
 
-def tensors(
-    model: Outline, inputs: Sequence[str], random: bool, shapes: Sequence[str], dims: Sequence[str], seed: int
-) -> dict[str, Array]:
-    """The values of all inputs, from files and else at random."""
-    from opgen.graph.drawn import drawn
-
-    names = [i.name for i in model.inputs]
+def from_files(model: Outline, inputs: Sequence[str]) -> dict[str, Array]:
+    """The values of inputs that are in files."""
+    names = [i.name for i in (*model.inputs, *model.defaults)]
     found: dict[str, Array] = {}
     for text in inputs:
         name, equals, path = text.partition("=")
@@ -102,6 +100,15 @@ def tensors(
         if name in found:
             raise UserError(f"--input {name} is given twice")
         found[name] = _read(Path(path))
+    return found
+
+
+def tensors(
+    model: Outline, found: Mapping[str, Array], random: bool, shapes: Sequence[str], dims: Sequence[str], seed: int
+) -> dict[str, Array]:
+    """The values of all inputs, at random where none are given."""
+    from opgen.graph.drawn import drawn
+
     missing = [i for i in model.inputs if i.name not in found]
     if missing and not random:
         needed = " ".join(f"--input {i.name}=FILE.npy" for i in missing)

@@ -6,8 +6,8 @@ call may be of a generic op, whose ranks and number of inputs are open; its attr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from opgen.graph.values import Data, Outline
@@ -95,7 +95,8 @@ Step: TypeAlias = "Call | Branch | Repeat"
 @dataclass(frozen=True, slots=True)
 class Model:
     """`calls` stand in an order in which each comes after those whose results it takes.  `source` says where the model
-    came from.  `outer` are names of values that a model inside another takes from around it.
+    came from.  `outer` are names of values that a model inside another takes from around it.  `defaults` are inputs
+    for which constants of their names stand.
     """
 
     name: str
@@ -105,8 +106,16 @@ class Model:
     outputs: tuple[str, ...]
     source: str = ""
     outer: tuple[str, ...] = ()
+    defaults: tuple[Input, ...] = ()
+
+    def taking(self, names: Collection[str]) -> Model:
+        """Return the model whose `defaults` of these names are inputs, behind those that it has."""
+        more = tuple(i for i in self.defaults if i.name in names)
+        constants = {name: data for name, data in self.constants.items() if name not in names}
+        rest = tuple(i for i in self.defaults if i.name not in names)
+        return replace(self, inputs=(*self.inputs, *more), constants=constants, defaults=rest)
 
     @property
     def outline(self) -> Outline:
         """What callers know of it."""
-        return Outline(self.name, self.inputs, self.outputs, len(self.calls))
+        return Outline(self.name, self.inputs, self.outputs, len(self.calls), self.defaults)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 RESOLVED = "resolved"
 """The stage before all passes."""
+
+TAKING = 4
+"""Models that are kept for values of inputs that have defaults, one for each combination of such inputs."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,7 @@ class StagedModel(CompiledModel):
         self._model = model
         self._progress = progress
         self._apart: Part | None = None
+        self._taking: dict[tuple[str, ...], StagedModel] = {}
 
     @property
     def programs(self) -> tuple[LoadedProgram, ...]:
@@ -112,8 +116,27 @@ class StagedModel(CompiledModel):
         found = self(*tensors)
         return found if isinstance(found, tuple) else (found,)
 
+    def taking(self, names: Collection[str]) -> StagedModel:
+        """Return the model that takes values for these of the inputs that have defaults, as inputs behind the others.
+
+        At most TAKING such models are kept.
+        """
+        chosen = tuple(i.name for i in (self._outline.defaults if self._outline else ()) if i.name in names)
+        if not chosen or self._model is None:
+            return self
+        found = self._taking.get(chosen)
+        if found is None:
+            model = self._model().taking(chosen)
+            found = self._taking.setdefault(chosen, of_model(model, self._progress))
+            while len(self._taking) > TAKING:
+                self._taking.pop(next(iter(self._taking)), None)
+        return found
+
     def run(self, inputs: Mapping[str, object]) -> dict[str, Array]:
-        """The results by name, given the inputs by name."""
+        """The results by name, given the inputs by name, among which may be some that have defaults."""
+        model = self.taking(inputs.keys())
+        if model is not self:
+            return model.run(inputs)
         try:
             if self._apart is None:
                 return super().run(inputs)
@@ -145,11 +168,7 @@ class StagedModel(CompiledModel):
 
     def _whole(self, model: Model, by_floats: bool) -> StagedModel:
         """A part that is one program."""
-        from opgen.graph.resolve import resolve
-
-        types = {i.name: i.dtype for i in model.inputs}
-        made_of = partial(resolve, model)
-        return StagedModel(model.name, types, made_of, self._progress, None, model.outline, None, by_floats)
+        return StagedModel(*_made_of(model), self._progress, None, model.outline, None, by_floats)
 
     def _begin_apart(self, model: Model | None) -> Part:
         """What runs the model in parts."""
@@ -189,6 +208,18 @@ class StagedModel(CompiledModel):
     def stages(self, kinds: Mapping[str, Kind], known: Mapping[str, Array] | None = None) -> Stages:
         """What the passes make of the model for inputs of these types and shapes, and `known` elements of some."""
         return stages(self._resolve(kinds, known or {}))
+
+
+def of_model(model: Model, progress: Progress | None = None) -> StagedModel:
+    """Return a model that runs in parts where it is not one program."""
+    return StagedModel(*_made_of(model), progress, outline=model.outline, model=lambda: model)
+
+
+def _made_of(model: Model) -> tuple[str, Mapping[str, DType], Prepare]:
+    """Return the name of a model, the types of its inputs, and what makes graphs of it."""
+    from opgen.graph.resolve import resolve
+
+    return model.name, {i.name: i.dtype for i in model.inputs}, partial(resolve, model)
 
 
 def passed(graph: Graph) -> Graph:

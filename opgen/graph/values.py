@@ -78,12 +78,16 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """What callers know of a model: its inputs and the names of its outputs; and how many calls it is made of."""
+    """What callers know of a model: its inputs and the names of its outputs; and how many calls it is made of.
+
+    `defaults` are inputs that need not be given: constants stand for them.
+    """
 
     name: str
     inputs: tuple[Input, ...]
     outputs: tuple[str, ...]
     calls: int
+    defaults: tuple[Input, ...] = ()
 
 
 def result_names(values: Sequence[str]) -> tuple[str, ...]:

@@ -7,15 +7,14 @@ backend.prepare(model).run([x])
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from opgen.diagnostics import UserError
+from opgen.diagnostics import UserError, did_you_mean
 from opgen.graph.model import Model
-from opgen.graph.resolve import resolve
-from opgen.graph.staged import StagedModel
+from opgen.graph.staged import of_model
+from opgen.graph.values import Outline
 from opgen.onnx.errors import PackageMissingError
 from opgen.onnx.load import load
 from opgen.onnx.package import newest
@@ -34,19 +33,18 @@ class Prepared(base.BackendRep):
     def __init__(self, model: Model, outputs: Sequence[str]) -> None:
         """`outputs` are the names of the results."""
         self.model = model
-        types = {i.name: i.dtype for i in model.inputs}
-        self.compiled = StagedModel(
-            model.name, types, partial(resolve, model), outline=model.outline, model=lambda: model
-        )
+        self.compiled = of_model(model)
         self._type = base.namedtupledict("Outputs", list(outputs))
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
         """The results, in the order of the model's outputs, also by name; `inputs` in order, by name, or a single one.
 
+        An input that has a default may be given by name.
+
         Raises ArgumentError for an input that does not fit, and ModelError for what a model cannot do with such inputs.
         """
-        found = self.compiled(*_in_order(self.model, inputs))
-        return self._type(*(found if isinstance(found, tuple) else (found,)))
+        compiled = self.compiled.taking(inputs.keys() if isinstance(inputs, Mapping) else ())
+        return self._type(*compiled.results(tuple(_in_order(compiled.outline, inputs))))
 
 
 class Backend(base.Backend):
@@ -102,10 +100,15 @@ class Backend(base.Backend):
         return device.split(":")[0] == "CPU"
 
 
-def _in_order(model: Model, inputs: Any) -> list[object]:
+def _in_order(model: Outline, inputs: Any) -> list[object]:
     """The inputs as the model takes them; those that are messages as arrays."""
     names = [i.name for i in model.inputs]
     if isinstance(inputs, Mapping):
+        unknown = [name for name in inputs if name not in names]
+        if unknown:
+            known = [*names, *(i.name for i in model.defaults)]
+            hint = did_you_mean(unknown[0], known) or f"there is {', '.join(known) or 'none'}"
+            raise UserError(f"{model.name}: unknown input '{unknown[0]}'; {hint}")
         missing = [name for name in names if name not in inputs]
         if missing:
             raise UserError(f"{model.name}: the input '{missing[0]}' is missing")

@@ -52,12 +52,16 @@ def main_model(shared: Import, graph: Any, versions: Mapping[str, int]) -> Model
         shared.values.keep(name)
     labels = inside.nodes(graph.node, scope, Context(versions), keep=True)
     readers = {name: (label, node) for node, label in zip(graph.node, labels, strict=True) for name in node.input}
-    declared = [i for i in graph.input if i.name not in constants]
-    inputs = tuple(i for d in declared if (i := _input(shared, d, *readers.get(d.name, ("", None)))) is not None)
+    declared = [(d, _input(shared, d, *readers.get(d.name, ("", None)))) for d in graph.input]
+    inputs = tuple(i for d, i in declared if i is not None and d.name not in constants)
+    defaults = tuple(i for d, i in declared if i is not None and d.name in inside.constants)
     outputs = [name for o in graph.output if (name := _output(shared, scope, o.name, graph.name)) is not None]
     if not graph.output:
         shared.malformed.append(Complaint("it has no outputs"))
-    return Model(graph.name or "model", inputs, inside.constants, tuple(inside.calls), tuple(outputs), shared.source)
+    calls = tuple(inside.calls)
+    return Model(
+        graph.name or "model", inputs, inside.constants, calls, tuple(outputs), shared.source, defaults=defaults
+    )
 
 
 class _Inside:

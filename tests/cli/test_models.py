@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -79,6 +80,18 @@ def test_values_come_from_files_and_go_to_files(small: Run, tmp_path: Path) -> N
     assert (result.returncode, result.stderr) == (0, "")
     np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), (12 * X + 2 * C).T)
     np.testing.assert_array_equal(np.load(tmp_path / "s.npy"), 11 * X + C)
+
+
+def test_a_default_is_replaced_by_a_file(small: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    defaulted = replace(SMALL, defaults=(Input("c", FLOAT32, (1, 3)),))
+    monkeypatch.setattr(compiling, "of_source", lambda path, progress: compiling.of_model(defaulted, progress))
+    np.save(tmp_path / "c.npy", 3 * C)
+    for more, factor in (((), 1), (("--input", "c=c.npy"), 3)):
+        given = ("--input", "x=x.npy", "--input", "a=b=x.npy", *more)
+        result = small("run", "small.onnx", *given, "--output", "y.npy")
+        assert (result.returncode, result.stderr) == (0, "")
+        np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), ((X + C * factor) * 2 + X).T)
+    assert "input    c: float32[1, 3]\n" in result.stdout
 
 
 def test_random_numbers_are_the_same_for_a_seed(small: Run, tmp_path: Path) -> None:

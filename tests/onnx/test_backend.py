@@ -7,6 +7,7 @@ import pytest
 from onnx import TensorProto, helper
 from onnx.backend import base
 
+import opgen
 from opgen.diagnostics import UserError
 from opgen.onnx import backend
 from tests.onnx.models import constant, float_input, model, node
@@ -76,3 +77,28 @@ def test_numbers_alone_tell_the_type_of_the_results() -> None:
     ranged = model([node("Range", ["a", "b", "c"], ["y"])], initialisers=numbers)
     (found,) = backend.run_model(ranged, [X[0]])
     np.testing.assert_array_equal(found, np.arange(1, 9, 2, np.int32), strict=True)
+
+
+def test_an_input_that_has_a_default_takes_a_value_by_name() -> None:
+    """As its default and any other value, also where the default shapes the result."""
+    inputs = [
+        float_input("x", (3,)),
+        float_input("k", (3,)),
+        helper.make_tensor_value_info("s", TensorProto.INT64, (2,)),
+    ]
+    defaults = [constant("k", np.ones(3, np.float32)), constant("s", np.int64([3, 1]))]
+    nodes = [node("Add", ["x", "k"], ["a"]), node("Reshape", ["a", "s"], ["y"])]
+    made = model(nodes, inputs, initialisers=defaults)
+    x, k, s = np.float32([1, 2, 3]), np.float32([5, 6, 7]), np.int64([1, 3])
+    prepared, compiled = backend.prepare(made), opgen.compile(made.SerializeToString())
+    for given in ({}, {"k": k}, {"s": s}, {"s": s, "k": k}, {"k": x}, {}):
+        wanted = (x + given.get("k", np.float32(1))).reshape(given.get("s", [3, 1]))
+        np.testing.assert_array_equal(prepared.run({"x": x, **given})["y"], wanted, strict=True)
+        np.testing.assert_array_equal(compiled.run({"x": x, **given})["y"], wanted, strict=True)
+    np.testing.assert_array_equal(prepared.run([x])[0], (x + 1).reshape(3, 1))
+    for wrong, said in (
+        ({"k": k[:2]}, r"argument 'k': expected float32\[3\]"),
+        ({"K": k}, "unknown input 'K'; did you"),
+    ):
+        with pytest.raises(UserError, match=said):
+            prepared.run({"x": x, **wrong})
