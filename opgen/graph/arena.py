@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,11 +11,11 @@ import numpy as np
 
 from opgen.graph import arena_ir
 from opgen.graph.arena_ir import SLOT_WORDS, SLOTS
+from opgen.locks import BUILD, Lock
 from opgen.runtime import threads
 from opgen.runtime.address import address
 from opgen.runtime.buffers import AnyArray, empty_of
 from opgen.runtime.library import Library, load_library
-from opgen.runtime.locks import BUILD
 
 _BYTE = np.dtype(np.uint8)
 
@@ -48,7 +47,7 @@ class ArenaPool:
     def __init__(self) -> None:
         self._words = (ctypes.c_int64 * (SLOTS * SLOT_WORDS))()
         self._arenas: dict[int, AnyArray] = {}
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._code = arena_code()
 
     @property

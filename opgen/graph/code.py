@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass
 
+from opgen.locks import BUILD
 from opgen.runtime.library import Library, load_library
-from opgen.runtime.locks import BUILD
 
 LOADED = 1024
 """How many kernels stay loaded when no program holds them."""

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,6 +32,7 @@ from opgen.graph.making import Progress
 from opgen.graph.nodes import Array, Graph
 from opgen.graph.staged import StagedModel
 from opgen.graph.structure import Leaf, Part, Several, is_tensor, join, split
+from opgen.locks import Lock
 from opgen.runtime.checks import Checks
 from opgen.runtime.describe import describe, tensor
 from opgen.runtime.errors import ArgumentTypeError
@@ -61,7 +61,7 @@ class CompiledFunction:
         self._progress = progress
         self._captured: OrderedDict[object, _Captured] = OrderedDict()
         self._short: StagedModel | None = None
-        self._lock = threading.RLock()
+        self._lock = Lock()
 
     def __call__(self, *arguments: Any, out: Any = None, **named: Any) -> Any:
         """What the function gives; `out`: the array to write it to, or a tuple of arrays, one for each tensor of it.

@@ -22,6 +22,7 @@ from opgen.graph.code import LoadedKernel, loaded_code, remembered
 from opgen.graph.nodes import Op
 from opgen.graph.opened import CLOSED, Opening, opened
 from opgen.graph.plan.in_place import Pairs
+from opgen.locks import BUILD
 from opgen.loop.analysis.bounds import kept_proofs
 from opgen.loop.bind import bind
 from opgen.loop.canonical import canonical
@@ -38,7 +39,6 @@ from opgen.runtime.algorithms import mode
 from opgen.runtime.choose import Chooser
 from opgen.runtime.identity import machine_identity as identity_here
 from opgen.runtime.limits import CheckedKernel
-from opgen.runtime.locks import BUILD
 from opgen.runtime.run import evaluate
 from opgen.runtime.sharing import Work, is_for_one, work_of
 from opgen.schedule.fallback import unless_broken

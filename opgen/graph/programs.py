@@ -12,7 +12,6 @@ largest program that is kept needs.  Weights, and what kernels prepare of them, 
 from __future__ import annotations
 
 import functools
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ from opgen.graph.recall import Recall
 from opgen.graph.runnable import Runnable
 from opgen.graph.values import Array, Kind
 from opgen.graph.variety import Variety
+from opgen.locks import Lock
 from opgen.runtime.algorithms import Mode, mode
 from opgen.runtime.buffers import numpy_dtype
 from opgen.runtime.call import Call, Launch, Result
@@ -98,7 +98,7 @@ class Programs:
         self._ready: OrderedDict[_Key, Ready] = OrderedDict()
         self._variety = Variety()
         self._store = Store()
-        self._lock = threading.RLock()
+        self._lock = Lock()
 
     @property
     def kept(self) -> tuple[Ready, ...]:

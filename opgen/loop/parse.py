@@ -5,7 +5,6 @@ The parser resolves names (a use takes the type its declaration gives); types an
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 
 from lark import Token
@@ -13,11 +12,12 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput
 
 from opgen.diagnostics import Diagnostic, DiagnosticError, Source, Span
 from opgen.dtypes import DType
+from opgen.locks import Lock
 from opgen.loop.grammar import BadDedent, describe, listing_parser
 from opgen.loop.nodes import Expr, Kernel, Type
 from opgen.loop.reader import Node, Reader, child
 
-_LOCK = threading.Lock()
+_LOCK = Lock()
 
 
 def parse_kernel(text: str, name: str = "<loop>") -> Kernel:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from opgen.files import FileRefusedError
 from opgen.graph.recall import Recall
 from opgen.graph.values import Array, Kind, Outline
+from opgen.locks import Lock
 from opgen.onnx.external import ExternalDataError
 from opgen.onnx.given import opened
 from opgen.onnx.opened import ChangedError
@@ -46,7 +47,7 @@ class KnownModel:
     def __init__(self, source: str | os.PathLike[str] | bytes | bytearray | memoryview) -> None:
         """Opens it, and begins to hash it.  Raises FileRefusedError."""
         self._given = opened(source)
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._model: Model | None = None
         self._digest = ""
         self._hashing: threading.Thread | None = None

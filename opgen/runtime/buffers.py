@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from opgen.diagnostics import InternalError
 from opgen.dtypes import DTYPES, FLOAT16, DType
+from opgen.locks import BUILD
 from opgen.runtime.address import address
 from opgen.runtime.blocks import LARGE, block
-from opgen.runtime.locks import BUILD
 
 AnyArray = npt.NDArray[np.generic]
 

@@ -11,13 +11,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, SupportsIndex
 
 from opgen.diagnostics import CheckFailed, InternalError
+from opgen.locks import BUILD
 from opgen.loop import build as b
 from opgen.loop import walk
 from opgen.loop.nodes import Kernel
 from opgen.loop.status import FIRST_CHECK, OK, OUT_OF_MEMORY
 from opgen.runtime import cache, threads, toolchain
 from opgen.runtime.library import Library, load_library
-from opgen.runtime.locks import BUILD
 from opgen.runtime.words import FIRST_BUFFER, parameter_words
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from opgen.diagnostics import InternalError
+from opgen.locks import BUILD
 from opgen.runtime import launch_ir
-from opgen.runtime.locks import BUILD
 
 if TYPE_CHECKING:
     from opgen.runtime.kernel import Launchable

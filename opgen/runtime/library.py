@@ -11,9 +11,9 @@ import itertools
 from typing import TYPE_CHECKING
 
 from opgen.diagnostics import InternalError
+from opgen.locks import BUILD
 from opgen.runtime import toolchain
 from opgen.runtime.elf import Image
-from opgen.runtime.locks import BUILD
 
 if TYPE_CHECKING:
     from llvmlite.binding.orcjit import LLJIT, ResourceTracker

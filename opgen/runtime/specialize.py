@@ -33,10 +33,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 from opgen.diagnostics import CheckFailed, UserError, did_you_mean
+from opgen.locks import BUILD
 from opgen.runtime.algorithms import mode
 from opgen.runtime.call import Call, Check, Launch, without_memory
 from opgen.runtime.counters import register
-from opgen.runtime.locks import BUILD
 from opgen.runtime.operator import Operator
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from opgen.diagnostics import UserError, did_you_mean
+from opgen.locks import BUILD
 from opgen.runtime import cache, openmp, parallel_ir, pool_ir, toolchain
 from opgen.runtime.library import Library, load_library
-from opgen.runtime.locks import BUILD
 from opgen.runtime.settings import shown, whole_number
 
 Means = Literal["openmp", "pthread", "serial"]

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opgen.diagnostics import UserError
+from opgen.locks import BUILD
 from opgen.runtime import known, matrix_unit
-from opgen.runtime.locks import BUILD
 
 if TYPE_CHECKING:
     from opgen.codegen.llvm.target import Target

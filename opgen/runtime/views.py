@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from opgen.diagnostics import InternalError
 from opgen.dtypes import DTYPES
+from opgen.locks import BUILD
 from opgen.runtime import view_ir
 from opgen.runtime.buffers import numpy_dtype
 from opgen.runtime.dlpack import CODES, is_capsule, pointer_of
@@ -38,7 +39,6 @@ from opgen.runtime.launcher import (
     python_function,
 )
 from opgen.runtime.library import Library, load_library
-from opgen.runtime.locks import BUILD
 
 Array: TypeAlias = npt.NDArray[Any]
 View: TypeAlias = Callable[[Any], "Array | None"]

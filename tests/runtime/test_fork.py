@@ -8,7 +8,7 @@ from opgen.runtime import openmp
 from tests.runtime.kernels import output_of
 
 PROGRAM = """
-    import os, signal, sys, threading
+    import os, signal, sys, threading, time
     import numpy as np
     from opgen.runtime import threads
     from opgen.runtime.kernel import compile_kernel
@@ -74,7 +74,6 @@ BUSY = """
 """
 
 LOWERING = """
-    import time
     import opgen
     from opgen.runtime import specialize
     from tests.bindings.modules import SAMPLES
@@ -94,6 +93,35 @@ LOWERING = """
     started.wait()
     print(in_child(lambda: (ops.mat_mul(ones[:2], ones) == 3).all()), work(), threads.means())
     thread.join()
+"""
+
+MODEL = """
+    import opgen
+    from tests.bindings.modules import SAMPLES
+
+    ops = opgen.load(SAMPLES)
+    model = opgen.compile(lambda a, b: ops.mat_mul(ops.mat_mul(a, b), b))
+    ones, stop = np.ones((3, 3), np.float32), False
+
+    def run(rows):
+        return bool((model(np.ones((rows, 3), np.float32), ones) == 9).all())
+
+    def make_for_ever():
+        rows = 3
+        while not stop:
+            rows += 1
+            assert run(rows)
+
+    assert run(3)
+    maker = threading.Thread(target=make_for_ever)
+    maker.start()
+    codes = []
+    for _ in range(8):
+        time.sleep(0.1)
+        codes.append(in_child(lambda: run(3) and run(2)))
+    stop = True
+    maker.join()
+    print(codes, run(3))
 """
 
 
@@ -119,6 +147,10 @@ def test_a_fork_while_another_thread_builds(means: str) -> None:
 
 def test_a_fork_while_another_thread_makes_a_kernel_of_the_same_op() -> None:
     assert output_of(PROGRAM + LOWERING, OPGEN_THREADING="pthread", OPGEN_CACHE="off") == "0 True pthread"
+
+
+def test_a_fork_while_another_thread_makes_a_program_of_the_same_model() -> None:
+    assert output_of(PROGRAM + MODEL, OPGEN_CACHE="off") == f"{[0] * 8} True"
 
 
 def test_in_a_child_openmp_is_left_alone() -> None:

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import llvmlite.binding as llvm
 
-from opgen.codegen.llvm.target import LOCK, Target, machine
+from opgen.codegen.llvm.target import Target, machine
 from opgen.diagnostics import InternalError
+from opgen.locks import BUILD
 
 
 def optimise(ir: str, target: Target, bound: bool = False) -> llvm.ModuleRef:
     """Parse, verify and optimise a module.  IR that LLVM refuses is a bug of the emitter: an InternalError."""
-    with LOCK:
+    with BUILD:
         target_machine = machine(target)
         try:
             module = llvm.parse_assembly(ir, llvm.create_context())
@@ -55,19 +56,19 @@ def _simplify(module: llvm.ModuleRef, builder: llvm.PassBuilder) -> None:
 
 def optimised_ir(ir: str, target: Target) -> str:
     """The text of the optimised module."""
-    with LOCK:
+    with BUILD:
         return str(optimise(ir, target))
 
 
 def assembly(ir: str, target: Target, bound: bool = False) -> str:
     """The assembly of an optimised module."""
-    with LOCK:
+    with BUILD:
         return str(machine(target).emit_assembly(optimise(ir, target, bound)))
 
 
 def object_code(ir: str, target: Target, bound: bool = False) -> bytes:
     """The position-independent object file of an optimised module."""
-    with LOCK:
+    with BUILD:
         return bytes(machine(target).emit_object(optimise(ir, target, bound)))
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import platform
-import threading
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from opgen.diagnostics import UserError, did_you_mean
+from opgen.locks import BUILD
 from opgen.machine import Machine, typical
 
 if TYPE_CHECKING:
@@ -23,9 +23,6 @@ _NAMES = ("host", "generic", *_X86_LEVELS, "aarch64")
 
 TILES = "amx-bf16"
 """LLVM's name for products of tiles of bfloat16 pairs."""
-
-LOCK = threading.RLock()
-"""Held while LLVM works: its contexts, modules and target machines are not for several threads at once."""
 
 
 def _llvm() -> Any:
@@ -165,8 +162,8 @@ def _machine(target: Target) -> LlvmMachine:
 
 
 def machine(target: Target) -> LlvmMachine:
-    """LLVM's target machine, made once for each target.  To be used with `LOCK` held."""
-    with LOCK:
+    """LLVM's target machine, made once for each target.  To be used with `BUILD` held."""
+    with BUILD:
         return _machine(target)
 
 

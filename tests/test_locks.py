@@ -1,0 +1,99 @@
+"""Every lock of opgen's is whole in a forked child."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import opgen
+from opgen.locks import Lock
+
+ROOT = Path(opgen.__file__).parent
+
+
+def status_of_child(work: Callable[[], bool]) -> int:
+    """The status with which a forked child ends that does some work: 0 if it holds, 14 if it waits for ever."""
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        try:
+            os._exit(0 if work() else 1)
+        finally:
+            os._exit(2)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_there_is_no_other_lock() -> None:
+    made = re.compile(r"\b(threading\.)?(R?Lock|Condition|(Bounded)?Semaphore|Event|Barrier)\(")
+    other = {
+        f"{path.relative_to(ROOT)}: {line.strip()}"
+        for path in ROOT.rglob("*.py")
+        if path != ROOT / "locks.py" and "import threading" in (text := path.read_text())
+        for line in text.splitlines()
+        if (found := made.search(line)) and found[0] != "Lock("
+    }
+    imported = [str(path) for path in ROOT.rglob("*.py") if "from threading import" in path.read_text()]
+    assert not other
+    assert not imported
+
+
+def test_a_child_has_a_new_lock_for_one_that_another_thread_holds() -> None:
+    lock, held, done = Lock(), threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with lock:
+            held.set()
+            done.wait()
+
+    def take() -> bool:
+        with lock, lock:
+            return True
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    try:
+        assert status_of_child(take) == 0
+    finally:
+        done.set()
+        thread.join()
+    assert take()
+
+
+def test_a_child_keeps_what_the_thread_that_forks_holds() -> None:
+    lock = Lock()
+
+    def leave() -> bool:
+        lock.__exit__(None, None, None)
+        with lock:
+            return True
+
+    with lock:
+        assert status_of_child(leave) == 0
+        assert status_of_child(lambda: status_of_child(leave) == 0) == 0
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+def test_a_lock_keeps_others_out_until_it_is_left(depth: int) -> None:
+    lock, seen = Lock(), []
+
+    def look() -> None:
+        with lock:
+            seen.append("other")
+
+    for _ in range(depth):
+        lock.__enter__()
+    thread = threading.Thread(target=look)
+    thread.start()
+    for _ in range(depth):
+        thread.join(0.02)
+        seen.append("own")
+        lock.__exit__(None, None, None)
+    thread.join()
+    assert seen == ["own"] * depth + ["other"]
