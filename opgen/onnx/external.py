@@ -1,10 +1,16 @@
-"""Data of a model that lie in files of their own: beside the model's, and nowhere else."""
+"""Data of a model that are in files of their own: in the model's folder, and nowhere else.
+
+A model names any path, and what it computes of the data may go anywhere: a path that leads out of the folder would give
+away whatever its user may read.  Links are followed as far as they stay in the folder, or in that in which the model's
+file is when the model itself is a link (so the cache of Hugging Face has it: `snapshots/*/model.onnx` and its data
+are links into one folder `blobs`).
+"""
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from opgen.onnx.opened import OpenFile
@@ -18,22 +24,40 @@ class ExternalDataError(Exception):
 
 
 class Folder:
-    """Where a model's external data may lie; `files` are those that were opened."""
+    """The folders that may hold a model's external data; `files` are those that were opened."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, model: Path) -> None:
+        """`model` is the model's file."""
+        self._path = model.parent
+        self._roots = tuple(dict.fromkeys((_real(model.parent), _real(model).parent)))
         self.files: dict[str, OpenFile] = {}
 
     def file(self, location: str) -> OpenFile:
-        """A plain file in it.  No link is followed, and no way leads out of the folder.  Raises ExternalDataError."""
+        """Open a plain file by its path within the model's folder.  Raises ExternalDataError."""
         found = self.files.get(location)
         if found is None:
-            descriptor = _opened(self._path, location)
+            descriptor = self._opened(location)
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 os.close(descriptor)
                 raise ExternalDataError(f"'{location}' is no plain file")
             found = self.files[location] = OpenFile(descriptor)
         return found
+
+    def _opened(self, location: str) -> int:
+        """Return a descriptor of a file."""
+        steps = [step for step in location.split("/") if step != "."]
+        if not steps or any(step in ("", "..") or "\0" in step or "\\" in step for step in steps):
+            raise ExternalDataError(f"'{location}' is no path within the model's folder")
+        try:
+            real = _real(self._path.joinpath(*steps))
+            for root in self._roots:
+                if root in real.parents:
+                    return _within(root, real.relative_to(root).parts)
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or str(error)
+            raise ExternalDataError(f"'{location}' cannot be read in the model's folder: {why}") from error
+        reason = "is a link that leads out of the model's folder; copy the file that it leads to into the folder"
+        raise ExternalDataError(f"'{location}' {reason}")
 
 
 def mapped(folder: Folder | None, entries: Mapping[str, str], wanted: int) -> memoryview:
@@ -65,20 +89,18 @@ def _number(entries: Mapping[str, str], name: str, default: int) -> int:
     return int(written)
 
 
-def _opened(folder: Path, location: str) -> int:
-    """A descriptor of the file, reached step by step from the folder so that no step is a link."""
-    steps = location.split("/")
-    if not location or any(step in ("", ".", "..") or "\0" in step or "\\" in step for step in steps):
-        raise ExternalDataError(f"'{location}' is no path within the model's folder")
-    try:
-        here = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        for at, step in enumerate(steps):
-            try:
-                inner = os.open(step, _FILE if at + 1 == len(steps) else _FOLDER, dir_fd=here)
-            finally:
-                os.close(here)
-            here = inner
-        return here
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        raise ExternalDataError(f"'{location}' cannot be read in the model's folder: {why}") from error
+def _real(path: Path) -> Path:
+    """Return a path without links, whether there is anything or not."""
+    return Path(os.path.realpath(path))
+
+
+def _within(root: Path, steps: Sequence[str]) -> int:
+    """Open a file step by step, so that no step is a link: somebody may have changed one since they were followed."""
+    here = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    for at, step in enumerate(steps):
+        try:
+            inner = os.open(step, _FILE if at + 1 == len(steps) else _FOLDER, dir_fd=here)
+        finally:
+            os.close(here)
+        here = inner
+    return here

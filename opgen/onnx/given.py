@@ -53,4 +53,4 @@ def opened(source: str | os.PathLike[str] | bytes | bytearray | memoryview) -> O
     file = OpenFile(files.opened(path))
     if file.size > LIMIT:
         raise FileRefusedError(path, f"it is larger than {LIMIT / files.MIB:g} MiB")
-    return Opened(str(path), file, Folder(path.parent))
+    return Opened(str(path), file, Folder(path))

@@ -25,8 +25,11 @@ def onnx() -> Any:
 
 @cache
 def parse_error() -> type[Exception]:
-    """What is raised for bytes that are no message."""
-    found: type[Exception] = import_module("google.protobuf.message").DecodeError
+    """Return the error of bytes that are not a message.  Raises PackageMissingError."""
+    try:
+        found: type[Exception] = import_module("google.protobuf.message").DecodeError
+    except ImportError as error:
+        raise PackageMissingError from error
     return found
 
 

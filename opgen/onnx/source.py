@@ -42,8 +42,9 @@ def parsed(given: Opened) -> Source:
 
 def _parsed(data: bytes, name: str) -> Any:
     """The message that bytes hold."""
+    message = onnx().ModelProto  # first of all: without the package there is no error to catch either
     try:
-        proto = onnx().ModelProto.FromString(data)
+        proto = message.FromString(data)
     except parse_error() as error:
         raise MalformedModelError(name, [Complaint(f"it does not parse: {error}")]) from error
     return _checked(proto, name)

@@ -95,12 +95,17 @@ def folder(tmp_path: Path) -> Path:
         place.write_bytes(values)
     (inside / "link").symlink_to(tmp_path / "secret")
     (inside / "near").symlink_to(inside / "data")
+    (inside / "deep").symlink_to("part/../near")
     (inside / "out").symlink_to(tmp_path)
+    (tmp_path / "model-2").mkdir()
+    (tmp_path / "model-2" / "data").write_bytes(values)
+    (inside / "beside").symlink_to(tmp_path / "model-2" / "data")
+    (inside / "round").symlink_to("round")
     os.mkfifo(inside / "pipe")
     return inside
 
 
-@pytest.mark.parametrize("location", ["data", "part/data"])
+@pytest.mark.parametrize("location", ["data", "part/data", "./data", "part/./data", "near", "deep"])
 def test_data_beside_the_model(folder: Path, location: str) -> None:
     for offset in (0, 8):
         found = load(saved(folder, external(location, offset=offset, length=16)), module())
@@ -115,9 +120,10 @@ def test_data_beside_the_model(folder: Path, location: str) -> None:
         (external("/etc/passwd"), "no path within the model's folder"),
         (external(""), "no path within the model's folder"),
         (external("."), "no path within the model's folder"),
-        (external("link"), "cannot be read in the model's folder"),
-        (external("near"), "cannot be read in the model's folder"),
-        (external("out/secret"), "cannot be read in the model's folder"),
+        (external("link"), "is a link that leads out of the model's folder; copy the file that it leads to"),
+        (external("out/secret"), "is a link that leads out of the model's folder"),
+        (external("beside"), "is a link that leads out of the model's folder"),
+        (external("round"), "cannot be read in the model's folder: Too many levels"),
         (external("gone"), "cannot be read in the model's folder"),
         (external("data/more"), "cannot be read in the model's folder"),
         (external("part"), "is no plain file"),
@@ -132,6 +138,30 @@ def test_data_beside_the_model(folder: Path, location: str) -> None:
 def test_data_that_are_not_read(folder: Path, tensor: TensorProto, said: str) -> None:
     with pytest.raises(MalformedModelError, match=f"initialiser 'w': .*{said}"):
         load(saved(folder, tensor), module())
+
+
+def test_data_and_model_are_links_into_one_folder(folder: Path, tmp_path: Path) -> None:
+    """As the cache of Hugging Face has them; a model that is one itself is read there, too."""
+    repository = tmp_path / "hub" / "models--someone--some"
+    blobs, snapshot = repository / "blobs", repository / "snapshots" / "0af3" / "onnx"
+    blobs.mkdir(parents=True)
+    snapshot.mkdir(parents=True)
+    saved(folder, external("model.onnx_data")).rename(blobs / "5e1f")
+    (folder / "data").rename(blobs / "77c2")
+    (snapshot / "model.onnx").symlink_to("../../../blobs/5e1f")
+    data = snapshot / "model.onnx_data"
+    data.symlink_to("../../../blobs/77c2")
+    assert load(snapshot / "model.onnx", module()).constants["w"].array.tolist() == [0, 1, 2, 3]
+    data.unlink()
+    data.symlink_to(tmp_path / "secret")
+    with pytest.raises(MalformedModelError, match=r"'model.onnx_data' is a link that leads out"):
+        load(snapshot / "model.onnx", module())
+    data.unlink()
+    (snapshot / "model.onnx").unlink()
+    (snapshot / "model.onnx").write_bytes((blobs / "5e1f").read_bytes())
+    data.symlink_to("../../../blobs/77c2")
+    with pytest.raises(MalformedModelError, match=r"'model.onnx_data' is a link that leads out"):
+        load(snapshot / "model.onnx", module())
 
 
 def test_a_model_from_no_file_has_no_data_beside_it(folder: Path) -> None:
