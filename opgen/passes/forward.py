@@ -1,21 +1,28 @@
-"""What is stored once into a number of its own, and read in the same breath, is read where it came from.
+"""Copies of single elements, replaced by reads of what they were copied from.
 
     alloc element[] register: element[] = x[i, j]; s[] = s[] + element[]   ->   s[] = s[] + x[i, j]
 
-Reads stay in the loops in which they were, and nothing is computed twice.
+Reads stay in the loops in which they were.  Nothing is computed twice: emitters compute equal parts of one statement
+once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from opgen.loop import build as b
-from opgen.loop.nodes import Barrier, Block, Buffer, Expr, For, Load, Stmt, Store
+from opgen.loop.nodes import Alloc, Barrier, Block, Buffer, Expr, For, Load, Stmt, Store
 from opgen.loop.walk import loads, map_stmt, parts, stores, walk, walk_expr
 
 
 def forwarded(buffers: Sequence[Buffer], body: Stmt) -> Stmt:
-    """The body of an allocation that reads what such buffers hold where it came from, as far as that is the same."""
+    """Return the body of an allocation with reads of such buffers replaced by what they hold, as far as that is the
+    same; allocations may stand between.
+    """
+    if isinstance(body, Alloc):
+        inner = forwarded(buffers, body.body)
+        return body if inner is body.body else replace(body, body=inner)
     if not isinstance(body, Block):
         return body
     for buffer in buffers:
@@ -38,7 +45,9 @@ def _without(name: str, body: Block) -> Stmt:
     reads = [e for p in rest for e in loads(p) if e.buffer == name]
     repeated = any(e.buffer == name for p in rest for loop in _loops(p) for e in loads(loop))
     waits = any(isinstance(p, Barrier) for q in rest for p in walk(q))
-    if len(reads) != 1 or name in written or sources & written or repeated or name in sources or waits:
+    readers = sum(any(e.buffer == name for e in loads(p)) for p in rest)
+    single = len(reads) == 1 or (readers == 1 and all(isinstance(p, Store) for p in rest if _uses(p, name)))
+    if not single or name in written or sources & written or repeated or name in sources or waits:
         return body
 
     def expr(e: Expr) -> Expr:

@@ -63,6 +63,16 @@ CASES = {
         "for i in 0..n:\n    alloc e: float32[] register\n    e[] = x[i]\n    y[i] = e[] + 1.0f32",
         "for i in 0..n:\n    y[i] = x[i] + 1.0f32",
     ),
+    "so it is where another buffer is declared in between": (
+        "for i in 0..n:\n    alloc e: float32[] register\n    alloc s: float32[] register\n    e[] = x[i]\n"
+        "    s[] = 0.0f32\n    for k in 0..n:\n        s[] = s[] + x[k]\n    y[i] = e[] + s[]",
+        "for i in 0..n:\n    alloc s: float32[] register\n"
+        "    s[] = 0.0f32\n    for k in 0..n:\n        s[] = s[] + x[k]\n    y[i] = x[i] + s[]",
+    ),
+    "or read several times by one store": (
+        "for i in 0..n:\n    alloc e: float32[] register\n    e[] = x[i]\n    y[i] = e[]*e[]",
+        "for i in 0..n:\n    y[i] = x[i]*x[i]",
+    ),
     "but not if that is written in between, or read again and again": (
         "for i in 1..n:\n    alloc e: float32[] register\n    e[] = y[i]\n    y[i] = 2.0f32\n    y[i - 1] = e[]\n"
         "  alloc e: float32[] register\n  e[] = x[0]\n  for i in 0..n:\n      y[i] = e[]",
