@@ -5,6 +5,7 @@ reorder n, y, x_o, k_o, r, s, c, x_i, k_i
 fuse n, y -> n_y
 flatten y, x -> y_x
 merge i, i_1
+fission d -> d_1
 skew r, y_i 1 -> r_y
 own i 64 -> i_owner
 unroll x_i
@@ -200,6 +201,11 @@ def _merge(line: Line) -> steps.Step:
     _shape(line, "merge FIRST, SECOND", 2)
     first, second = (w.text for w in line.arguments)
     return steps.Merge(first, second)
+
+
+def _fission(line: Line) -> steps.Step:
+    _shape(line, "fission LOOP -> NAME, NAME", 1, results=len(line.results))
+    return steps.Fission(line.arguments[0].text, tuple(w.text for w in line.results))
 
 
 def _skew(line: Line) -> steps.Step:
@@ -427,6 +433,7 @@ _READERS: dict[str, Callable[[Line], steps.Step]] = {
     "fuse": _fuse,
     "flatten": _flatten,
     "merge": _merge,
+    "fission": _fission,
     "skew": _skew,
     "own": _own,
     "unroll": _one(steps.Unroll),

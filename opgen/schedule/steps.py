@@ -10,6 +10,7 @@ from opgen.loop.print import print_expr
 from opgen.schedule import kinds
 from opgen.schedule.compute_at import compute_at
 from opgen.schedule.fill import fill
+from opgen.schedule.fission import fission
 from opgen.schedule.flatten import flatten
 from opgen.schedule.fuse import fuse
 from opgen.schedule.merge import merge
@@ -131,6 +132,19 @@ class Merge(Placed):
 
     def run(self, kernel: Kernel) -> Kernel:
         return merge(kernel, self.first, self.second)
+
+
+@dataclass(frozen=True)
+class Fission(Placed):
+    loop: str
+    names: tuple[str, ...]
+
+    def __str__(self) -> str:
+        named = f" -> {', '.join(self.names)}" if self.names else ""
+        return f"fission {self.loop}{named}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return fission(kernel, self.loop, self.names)
 
 
 @dataclass(frozen=True)
@@ -405,6 +419,7 @@ Step: TypeAlias = (
     | Fuse
     | Flatten
     | Merge
+    | Fission
     | Skew
     | Own
     | Unroll

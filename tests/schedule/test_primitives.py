@@ -18,6 +18,7 @@ from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import loop_names
 from opgen.schedule.schedule import Schedule, apply, parse_schedule
 from opgen.schedule.steps import (
+    Fission,
     Fuse,
     Merge,
     Own,
@@ -350,6 +351,7 @@ def random_step(rng: random.Random, kernel: Kernel) -> Step:
             Fuse(loop, rng.choice(names), fresh),
             Skew(loop, rng.choice(names), rng.choice([-1, 1, 2]), fresh),
             Merge(loop, rng.choice(names)),
+            Fission(loop, ()),
             Own(loop, rng.randint(2, 4), fresh),
             Unroll(loop),
             Vectorize(loop),

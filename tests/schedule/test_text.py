@@ -14,6 +14,7 @@ from opgen.schedule.schedule import Schedule, parse_schedule
 from opgen.schedule.steps import (
     Bind,
     Distribute,
+    Fission,
     Flatten,
     Fuse,
     Merge,
@@ -49,6 +50,7 @@ split k 16 tail=overlap -> k_block, k_lane
 reorder n, y, x_o, k_block, r, s, c, x_i, k_lane
 fuse n, y -> n_y
 merge n_y, m
+fission d -> d_1, d_2
 skew r, y_i -2 -> r_y
 own i 64 -> i_owner
 unroll x_i
@@ -111,6 +113,7 @@ def random_step(rng: random.Random) -> Step:
             Fuse(name(), name(), name()),
             Flatten(name(), name(), name()),
             Merge(name(), name()),
+            Fission(name(), tuple(name() for _ in range(rng.randint(0, 2)))),
             Skew(name(), name(), rng.randint(-3, 3), name()),
             Own(name(), rng.randint(2, 99), name()),
             Share(name(), rng.randint(2, 99), name(), rng.choice((None, name()))),
