@@ -22,7 +22,7 @@ def call_of(shared: Import, step: Step, op: Op, constants: dict[str, Data]) -> l
     """
     ports = interface(op)
     inputs = list(step.inputs)
-    attributes: dict[str, Attribute] = {}
+    attributes: dict[str, Attribute] = {p.name: p.rounded for p in ports.attributes.values() if p.rounded is not None}
     fine = True
     for name, value in _values(shared, step).items():
         if name in ports.attributes and ports.attributes[name].untold(value):

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, cast
 
+import numpy as np
+
 from opgen.graph.model import Attribute
 from opgen.onnx.tensors import TensorError, TensorRefusedError, scalar_type
 from opgen.spec import syntax as s
@@ -27,7 +29,8 @@ class Port:
 class Parameter:
     """An attribute: what kind of value it takes, or a list of such; `words` are those of an enumeration.
 
-    `counter` names the op that works the value out of the same inputs: models do not give it.
+    `counter` names the op that works the value out of the same inputs: models do not give it.  `default` is that of a
+    single number of kind float.
     """
 
     name: str
@@ -37,6 +40,13 @@ class Parameter:
     required: bool
     counter: str = ""
     optional: bool = False
+    default: float | None = None
+
+    @property
+    def rounded(self) -> float | None:
+        """Return the default as ONNX has it, in float32, if that is another number: 1e-5 becomes 9.99999975e-6."""
+        number = None if self.default is None else float(np.float32(self.default))
+        return None if number == self.default else number
 
     def untold(self, value: object) -> bool:
         """Whether a value says that there is none: 0, which is no type, of a type that has a default."""
@@ -85,7 +95,13 @@ def interface(op: Op) -> Interface:
         tuple(Port(o.name) for o in op.outputs),
         {
             _foreign(a.name): Parameter(
-                a.name, a.kind, a.shape != (), a.values, not (a.has_default or a.optional or a.counter), a.counter
+                a.name,
+                a.kind,
+                a.shape != (),
+                a.values,
+                not (a.has_default or a.optional or a.counter),
+                a.counter,
+                default=_number(a.default) if a.kind == "float" else None,
             )
             for a in op.attrs
         },
@@ -102,7 +118,14 @@ def _declared(decl: s.AttrDecl) -> Parameter:
     words = () if kind == "type" else tuple(w.name.name for w in decl.type.words)
     required = decl.default is None and not decl.counter
     optional = isinstance(decl.default, s.ListValue) and not decl.default.items
-    return Parameter(decl.name.name, kind, decl.type.shape != (), words, required, decl.counter, optional)
+    number = float(decl.default.text) if kind == "float" and isinstance(decl.default, s.Constant) else None
+    listed = decl.type.shape != ()
+    return Parameter(decl.name.name, kind, listed, words, required, decl.counter, optional, _number(number))
+
+
+def _number(value: object) -> float | None:
+    """Return a single number as such; None for a list or a word."""
+    return float(value) if isinstance(value, int | float) else None
 
 
 def _foreign(name: str) -> str:

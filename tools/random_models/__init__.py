@@ -1,0 +1,1 @@
+"""Random ONNX models, compared with the reference evaluator of ONNX and with ONNX Runtime."""
