@@ -4,12 +4,13 @@
 
 is a sum with other weights, w[k, j] * scale[j], and another term.  Decided by algebra: the later value is affine in the
 earlier one, its factor depends on constants and on places that are subscripts of the weights, too.  The new weights are
-results of new nodes, which depend on constants alone.  Roundings are others: not for 16 bits.
+results of new nodes, which depend on constants alone.  Roundings are others: not for 16 bits.  The error is bounded
+(`bounded`): all that is added to a sum was added before, so nothing cancels that did not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace as changed
 
 from opgen.grad.algebra import add, is_number
@@ -18,15 +19,18 @@ from opgen.graph.edit import edited
 from opgen.graph.linear import ZERO
 from opgen.graph.nodes import Graph, Node, Value
 from opgen.graph.passes.base import Pass, Report
+from opgen.graph.passes.bounded import bounded
 from opgen.graph.reading import facts_of
 from opgen.graph.scaled import Changes, Map, Sum, map_of, sum_of
 from opgen.graph.settle import CannotComposeError
 from opgen.spec import model as m
 from opgen.spec.walk import index_names
 
+_NAME = "affine"
 
-def _apply(graph: Graph, report: Report) -> Graph:
-    for name in [n.name for n in graph.nodes]:
+
+def _apply(graph: Graph, report: Report, without: Collection[str]) -> Graph:
+    for name in [n.name for n in graph.nodes if n.name not in without]:
         node = next((n for n in graph.nodes if n.name == name), None)
         if node is not None and len(node.outputs) == 1:
             graph = _folded(graph, node, report)
@@ -46,7 +50,7 @@ def _folded(graph: Graph, node: Node, report: Report) -> Graph:
             return graph
         return _Folding(graph, node, summed, done, after, report).run()
     except CannotComposeError as error:
-        report.note(AFFINE.name, f"{node.name} -> {after[0].name}", f"apart: {error}")
+        report.note(_NAME, f"{node.name} -> {after[0].name}", f"apart: {error}")
         return graph
 
 
@@ -100,7 +104,7 @@ class _Folding:
             elif n.name not in gone:
                 nodes.append(n)
         names = ", ".join(f"'{n.name}'" for n in self.after)
-        self.report.note(AFFINE.name, self.node.name, f"has what {names} did in its constants")
+        self.report.note(_NAME, self.node.name, f"has what {names} did in its constants")
         return edited(self.graph, nodes, made=self.changes.values)
 
     def _axes(self, read: m.Read, e: m.Expr) -> dict[str, int] | None:
@@ -129,6 +133,11 @@ class _Folding:
         return self.changes.node(self.changes.fresh(last.name), op, (value, *inputs), last.outputs[0])
 
 
-AFFINE = Pass(
-    "affine", "What scales and moves a sum's results by constants is done to the constants; roundings differ.", _apply
-)
+def affine(without: frozenset[str] = frozenset()) -> Pass:
+    """Return the pass that leaves the nodes of some names as they are, whatever the elements of constants."""
+    contract = "What scales and moves a sum's results by constants is done to the constants; roundings differ."
+    name = ", ".join((_NAME, *sorted(without)))
+    return Pass(name, contract, lambda graph, report: _apply(graph, report, without))
+
+
+AFFINE = bounded(affine)

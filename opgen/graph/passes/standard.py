@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from opgen.graph.passes.affine import AFFINE
-from opgen.graph.passes.ahead import AHEAD
+from opgen.graph.passes.affine import affine
+from opgen.graph.passes.ahead import ahead
 from opgen.graph.passes.base import Pass
+from opgen.graph.passes.bounded import bounded
 from opgen.graph.passes.dead import DEAD
 from opgen.graph.passes.fold import FOLD
 from opgen.graph.passes.fuse import FUSE
 from opgen.graph.passes.kept import kept
 from opgen.graph.passes.order import CLEANING
 
-STANDARD: tuple[Pass, ...] = (*CLEANING, kept(AFFINE), kept(AHEAD), FOLD, DEAD, kept(FUSE))
+STANDARD: tuple[Pass, ...] = (
+    *CLEANING,
+    bounded(lambda without: kept(affine(without))),
+    bounded(lambda without: kept(ahead(without))),
+    FOLD,
+    DEAD,
+    kept(FUSE),
+)
