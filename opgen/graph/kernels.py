@@ -15,7 +15,6 @@ from typing import TypeAlias
 
 from opgen.codegen.llvm.emit import emit
 from opgen.codegen.llvm.room import RoomNeeded, room_of
-from opgen.diagnostics import InternalError
 from opgen.graph.bound import Bound, Kind
 from opgen.graph.carried import built
 from opgen.graph.code import LoadedKernel, loaded_code, remembered
@@ -271,14 +270,6 @@ def _compiled(legal: Kernel, whole: Kernel) -> _Object:
     return _Object(room, any(s.kind == "parallel" for s in loops_in(legal.body)), code, reads)
 
 
-def object_of(code: KernelCode) -> bytes:
-    """The object code of a kernel that was made.  Raises InternalError if the cache has dropped it."""
-    found = pickled.take(code.key, _Object)
-    if found is None:
-        raise InternalError(f"the code of kernel {code.symbol} is gone")
-    return found.code
-
-
 # Loading ---------------------------------------------------------------------------------------------------------
 
 
@@ -292,7 +283,6 @@ def load_built(built: Built) -> None:
 
 def loaded(code: KernelCode, given: bytes | None = None) -> LoadedKernel | None:
     """A kernel in the process, from its object code or from the cache; None if the code is not there any more."""
-
     found = remembered(code.key)
     if found is not None:
         return found

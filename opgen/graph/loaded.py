@@ -48,17 +48,17 @@ class LoadedProgram:
         self.runnable = runnable
         self.pool = pool
         self.rows = tuple(rows)
-        self._kernels = tuple(kernels)
+        self.codes = tuple(kernels)
         self._made_of = program
         self._library = load_library(runnable.code, ENTRY)
         self._records: dict[int, Words] = {}
-        self._kernel_table = _table(k.address for k in self._kernels)
+        self._kernel_table = _table(k.address for k in self.codes)
         self._weight_table = _table(0 if a is None else address(a) for a in map(array_of, self.rows))
 
     @property
     def kernels(self) -> int:
-        """How many different kernels it runs."""
-        return len(self._kernels)
+        """Number of different kernels that it runs."""
+        return len(self.codes)
 
     @property
     def program(self) -> Program:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from opgen.diagnostics import InternalError
 from opgen.graph.arena import ArenaPool
-from opgen.graph.code import LoadedKernel
+from opgen.graph.code import LoadedKernel, holding
 from opgen.graph.held import Row, Store, array_of
 from opgen.graph.kernels import KernelCode, loaded
 from opgen.graph.loaded import LoadedProgram
+from opgen.graph.making import Progress
 from opgen.graph.nodes import Array, Constant, Data, Graph, Value
 from opgen.graph.plan.lives import ALIGNMENT
-from opgen.graph.program import Prepared, Program
+from opgen.graph.program import Openings, Prepared, Program, program
 from opgen.loop.status import OK
 from opgen.runtime import threads
 from opgen.runtime.address import address
@@ -28,35 +30,54 @@ class MissingKernelError(InternalError):
     """A kernel of a program is not in the cache any more."""
 
 
-def found(code: KernelCode, program: str) -> LoadedKernel:
-    """A kernel of a program.  Raises MissingKernelError."""
+@dataclass(frozen=True)
+class Complete:
+    """A program with its kernels in the process, and those that prepare constants for it."""
+
+    program: Program
+    kernels: tuple[LoadedKernel, ...]
+    preparing: tuple[LoadedKernel, ...]
+
+
+def complete(graph: Graph, openings: Openings | None = None, progress: Progress | None = None) -> Complete:
+    """The program of a graph and its kernels; built anew if the cache has the program, and not all of them any more."""
+    with holding():
+        try:
+            return with_kernels(program(graph, openings, progress))
+        except MissingKernelError:
+            return with_kernels(program(graph, openings, progress, anew=True))
+
+
+def with_kernels(made: Program) -> Complete:
+    """A program and its kernels.  Raises MissingKernelError if the code of one is neither here nor in the cache."""
+    kernels = tuple(_found(code, made.name) for code in made.kernels)
+    return Complete(made, kernels, tuple(_found(work.kernel, made.name) for work in made.prepared))
+
+
+def _found(code: KernelCode, name: str) -> LoadedKernel:
     kernel = loaded(code)
     if kernel is None:
-        raise MissingKernelError(f"a kernel of program '{program}' is gone")
+        raise MissingKernelError(f"a kernel of program '{name}' is gone")
     return kernel
 
 
-def load(program: Program, weights: Sequence[Array], pool: ArenaPool, store: Store | None = None) -> LoadedProgram:
-    """A program ready to run on these constants; `store` is shared by programs of one model.
-
-    Raises MissingKernelError if the code of a kernel is gone.
-    """
-    kernels = [found(code, program.name) for code in program.kernels]
-    return LoadedProgram(program, kernels, table(program, weights, store), pool, lambda: program)
+def load(made: Complete, weights: Sequence[Array], pool: ArenaPool, store: Store | None = None) -> LoadedProgram:
+    """A program ready to run on these constants; `store` is shared by programs of one model."""
+    return LoadedProgram(made.program, made.kernels, table(made, weights, store), pool, lambda: made.program)
 
 
-def table(program: Program, constants: Sequence[Array], store: Store | None = None) -> list[Row]:
+def table(made: Complete, constants: Sequence[Array], store: Store | None = None) -> list[Row]:
     """The entry's table: constants, and what is prepared of them.  What is in the store is not made again."""
     shared = Store() if store is None else store
-    entry = program.entry
+    entry = made.program.entry
     used = {p.at for x in entry.launches for p in x.places if p.room == "weight"}
     used |= {m.source.at for m in entry.moved if m.source.room == "weight"}
     rows: list[Row] = []
     for number, array in enumerate(constants):
         rows.append((shared.of("in line", [array], partial(_lined_up, array)), 0) if number in used else None)
-    for work in program.prepared:
+    for work, kernel in zip(made.program.prepared, made.preparing, strict=True):
         sources = [constants[number] for number in work.sources]
-        held = shared.of(work.kernel.key, sources, partial(prepared, work, sources, program.name))
+        held = shared.of(work.kernel.key, sources, partial(prepared, work, kernel, sources, made.program.name))
         rows += [(held, k) for k in range(len(held.made))]
     return rows
 
@@ -76,9 +97,9 @@ def _in_line(array: Array) -> Array:
     return copy
 
 
-def constants_for(program: Program, graph: Graph) -> tuple[Constant, ...]:
+def constants_for(made: Complete, graph: Graph) -> tuple[Constant, ...]:
     """The entry's table as constants, those that no kernel reads empty: what a library keeps in its file of weights."""
-    arrays = [array_of(row) for row in table(program, [c.data.array for c in graph.constants])]
+    arrays = [array_of(row) for row in table(made, [c.data.array for c in graph.constants])]
     nothing = np.empty(0, np.uint8)
     return tuple(_constant(f"weight {i}", nothing if a is None else a) for i, a in enumerate(arrays))
 
@@ -90,9 +111,8 @@ def _constant(name: str, array: Array) -> Constant:
     return Constant(Value(name, dtype, array.shape), Data(array))
 
 
-def prepared(work: Prepared, given: Sequence[Array], program: str) -> list[Array]:
+def prepared(work: Prepared, kernel: LoadedKernel, given: Sequence[Array], name: str) -> list[Array]:
     """What a kernel makes of constants."""
-    kernel = found(work.kernel, program)
     sources = [np.ascontiguousarray(a) for a in given]
     results: list[Array] = [empty_aligned(shape, dtype) for dtype, shape in work.made]
     count = threads.get_num_threads()
@@ -107,5 +127,5 @@ def prepared(work: Prepared, given: Sequence[Array], program: str) -> list[Array
     block = (ctypes.c_int64 * len(words))(*words)
     status = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(kernel.address)(ctypes.addressof(block))
     if status != OK:
-        raise MemoryError(f"{program}: not enough memory to prepare constants")
+        raise MemoryError(f"{name}: not enough memory to prepare constants")
     return results

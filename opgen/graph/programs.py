@@ -205,16 +205,12 @@ class Programs:
         self._ready.clear()
 
     def _loaded(self, graph: Graph, kinds: Mapping[str, Kind], known: Mapping[str, Array]) -> LoadedProgram:
-        from opgen.graph.prepare import MissingKernelError, load
-        from opgen.graph.program import program
+        from opgen.graph.prepare import complete, load
 
         weights = [c.data.array for c in graph.constants]
         way = self._variety.way
         openings = self._variety.openings(graph, way)
-        try:
-            loaded = load(program(graph, openings, self._progress), weights, self.pool, self._store)
-        except MissingKernelError:  # the cache may have dropped a kernel, and kept the program
-            loaded = load(program(graph, openings, self._progress, anew=True), weights, self.pool, self._store)
+        loaded = load(complete(graph, openings, self._progress), weights, self.pool, self._store)
         self._variety.made(lambda: graph)
         if self._recall is not None:
             from opgen.graph.recording import record

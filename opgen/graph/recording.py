@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import fields
 
 from opgen.graph.held import array_of
-from opgen.graph.kernels import object_of
 from opgen.graph.loaded import LoadedProgram
 from opgen.graph.nodes import Graph
 from opgen.graph.program import Program
@@ -31,7 +30,7 @@ def record(loaded: LoadedProgram, graph: Graph) -> Record | None:
         if kept is None and array is not None:
             return None
         rows.append(kept)
-    kernels = tuple((code.key, code.symbol, object_of(code)) for code in program.kernels)
+    kernels = tuple((c.key, c.symbol, k.code) for c, k in zip(program.kernels, loaded.codes, strict=True))
     plain = Runnable(**{f.name: getattr(program, f.name) for f in fields(Runnable)})
     return Record(plain, kernels, tuple(rows))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import opgen.graph.code
 import opgen.passes.in_place
 from opgen.dtypes import FLOAT32
 from opgen.graph.bound import Kind
+from opgen.graph.code import Loaded
 from opgen.graph.compiled import CompiledModel
 from opgen.graph.explain import memory, nodes_text, plan_text
 from opgen.graph.interpret import compiled, interpret
@@ -266,7 +266,7 @@ def test_random_graphs(part: int) -> None:
 def test_a_fault_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Were everything allowed, a graph would compute something else."""
     monkeypatch.setenv("OPGEN_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(opgen.graph.code, "_loaded", OrderedDict())
+    monkeypatch.setattr(opgen.graph.code, "_loaded", Loaded())
     monkeypatch.setattr(opgen.passes.in_place, "may_overwrite", same_dimensions)
 
     def all_checked() -> None:

@@ -20,7 +20,7 @@ from opgen.graph.kernels import integers_of
 from opgen.graph.model import Call, Input, Model
 from opgen.graph.nodes import Array, Data, Graph
 from opgen.graph.opened import CLOSED, LEAST, History, Opening
-from opgen.graph.prepare import load
+from opgen.graph.prepare import load, with_kernels
 from opgen.graph.program import program
 from opgen.loop.nodes import Kernel
 from opgen.schedule.schedule import Schedule
@@ -76,7 +76,7 @@ def test_random_graphs_with_random_openings(graph: Graph, number: int) -> None:
         openings.append(None if rng.integers(8) == 0 else Opening(free, (), tuple((n, values[n]) for n, _ in free)))
     inputs = random_inputs(graph)
     made = program(graph, openings)
-    loaded = load(made, [c.data.array for c in graph.constants], ArenaPool())
+    loaded = load(with_kernels(made), [c.data.array for c in graph.constants], ArenaPool())
     results = [np.empty(v.shape, v.dtype.name) for v in made.outputs]
     loaded.bind()([*(np.ascontiguousarray(a).ctypes.data for a in inputs.values()), *(r.ctypes.data for r in results)])
     assert_same(results, interpret(graph, inputs, compiled))

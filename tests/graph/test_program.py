@@ -16,7 +16,7 @@ from opgen.graph.compiled import CompiledModel
 from opgen.graph.held import array_of
 from opgen.graph.interpret import compiled, interpret
 from opgen.graph.nodes import Array, Graph
-from opgen.graph.prepare import load
+from opgen.graph.prepare import load, with_kernels
 from opgen.graph.program import program
 from opgen.runtime.algorithms import Mode
 from opgen.runtime.errors import ArgumentError
@@ -90,7 +90,7 @@ def test_what_depends_on_constants_alone_is_prepared_once() -> None:
     assert loaded.program.prepared
     assert not each_time.prepared
     assert_same(found, interpret(graph, inputs, compiled))
-    whole = load(each_time, [c.data.array for c in graph.constants], model.pool)
+    whole = load(with_kernels(each_time), [c.data.array for c in graph.constants], model.pool)
     result = np.empty(graph.value[graph.outputs[0]].shape, np.float32)
     whole.bind()([inputs["x0"].ctypes.data, result.ctypes.data])
     assert_same((result,), found)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import threading
-from collections import OrderedDict
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +14,7 @@ from onnx import TensorProto, helper
 
 import opgen
 from opgen.files import FileRefusedError
+from opgen.graph.code import Loaded
 from opgen.graph.staged import StagedModel
 from opgen.graph.values import Array
 from opgen.runtime import cache
@@ -48,7 +48,7 @@ def layers(path: Path, seed: int = 1) -> Path:
 
 def anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in another process: no kernel is loaded."""
-    monkeypatch.setattr("opgen.graph.code._loaded", OrderedDict())
+    monkeypatch.setattr("opgen.graph.code._loaded", Loaded())
 
 
 def unread(monkeypatch: pytest.MonkeyPatch) -> None:

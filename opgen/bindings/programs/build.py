@@ -28,11 +28,10 @@ from opgen.bindings.files import update
 from opgen.bindings.programs.view import ProgramView, identifier, program_view
 from opgen.bindings.programs.weights import Weights, layout, pieces
 from opgen.diagnostics import UserError
-from opgen.graph.kernels import object_of
 from opgen.graph.making import Progress
 from opgen.graph.nodes import Constant, Graph
-from opgen.graph.prepare import constants_for
-from opgen.graph.program import Program, program
+from opgen.graph.prepare import Complete, complete, constants_for
+from opgen.graph.program import Program
 from opgen.graph.program_ir import STEP_BITS, entry_ir
 from opgen.loop.status import FIRST_CHECK, OUT_OF_MEMORY
 from opgen.runtime import toolchain
@@ -72,25 +71,25 @@ def build_program(
     if reason is not None:
         raise UserError(f"'{name}' cannot begin the names of a library: it is {reason}; give another with --prefix")
     tools = Tools.host()
-    made = program(graph, progress=progress)
+    made = complete(graph, progress=progress)
     objects = _objects(made, name)
     constants = constants_for(made, graph)
     weights = layout(constants, b"".join(objects.values()))
-    view = program_view(made, graph, weights, name, source, toolchain.host())
+    view = program_view(made.program, graph, weights, name, source, toolchain.host())
     texts = _texts(view)
     for path, text in texts.items():
         update(folder / path, text)
     share = _weights(folder / "share" / f"{name}.weights", weights, constants)
     libraries = _libraries(folder, view, tools, objects)
-    return Built((*(folder / path for path in texts), *libraries, share), made, view)
+    return Built((*(folder / path for path in texts), *libraries, share), made.program, view)
 
 
-def _objects(made: Program, name: str) -> dict[str, bytes]:
+def _objects(made: Complete, name: str) -> dict[str, bytes]:
     """The object code of the entry and of each kernel, by symbol."""
     target = toolchain.host()
     entry = f"{name}_entry"
-    code = {entry: toolchain.object_code(entry_ir(entry, made.entry, target), target, bound=True)}
-    return code | {kernel.symbol: object_of(kernel) for kernel in made.kernels}
+    code = {entry: toolchain.object_code(entry_ir(entry, made.program.entry, target), target, bound=True)}
+    return code | {k.symbol: held.code for k, held in zip(made.program.kernels, made.kernels, strict=True)}
 
 
 def _texts(view: ProgramView) -> dict[str, str]:
