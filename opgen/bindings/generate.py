@@ -25,6 +25,7 @@ from opgen.bindings.files import Changes, apply_changes, changes
 from opgen.bindings.manifest import MARK, Manifest
 from opgen.bindings.python.render import render_module
 from opgen.diagnostics import UserError
+from opgen.examples import verify_examples
 from opgen.grad.load import load
 from opgen.spec.limits import LISTED, LISTED_TOGETHER
 from opgen.spec.loading import flatten, imported
@@ -73,6 +74,8 @@ def make(specs: Sequence[Path], progress: Progress | None = None) -> Generated:
         reason = why_no_module(module.name)
         if reason is not None:
             raise UserError(f"{path}: '{module.name}' {reason}; give the file another name")
+        say(f"computing the examples of {path.name}")
+        verify_examples(module)
         own = dict(_module_files(module, path, say))
         for name in own:
             if name in files and name != "py.typed":

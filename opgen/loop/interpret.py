@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -27,12 +28,15 @@ Number = int | float | bool
 
 @dataclass
 class Counters:
-    """Work done: elements loaded and stored (masked lanes included), multiply-adds, loop iterations."""
+    """Work done: elements loaded and stored (masked lanes included), multiply-adds, loop iterations; elements of
+    temporary buffers.
+    """
 
     loads: int = 0
     stores: int = 0
     multiply_adds: int = 0
     iterations: int = 0
+    allocated: int = 0
 
 
 def interpret(
@@ -155,6 +159,7 @@ def _compile(
         "threads": threads,
         "finish": finish,
         "counters": counters,
+        "prod": prod,
         "CheckFailed": CheckFailed,
     }
     writer.emit(0, "def run():")

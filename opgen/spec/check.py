@@ -59,10 +59,9 @@ def check(report: Report, name: str, doc: str, files: Sequence[s.File]) -> m.Mod
     made = tuple(o for o in ops if o is not None)
     module = m.Module(name, made, right, doc, generics, versions, tuple(f.name.name for f in formulas))
     if not len(report):
-        for op, decl in zip(module.ops, plain, strict=True):
-            examples = [i for i in decl.items if isinstance(i, s.ExampleDecl)]
-            for example, place in zip(op.examples, examples, strict=False):
-                check_example(report, op, module, example, place)
+        for op in module.ops:
+            for example in op.examples:
+                check_example(report, op, module, example)
     return module
 
 

@@ -20,7 +20,7 @@ from opgen.spec.measure import fits
 from opgen.spec.names import check_function_name, check_name, snake_case
 from opgen.spec.report import Report
 from opgen.spec.signature import default_signature, signature_of
-from opgen.spec.values import example_values
+from opgen.spec.values import example_of
 
 _OWN = (
     s.SignatureDecl, s.TypeDecl, s.InheritedDecl, s.SizesDecl, s.ExampleDecl, s.GradientDecl, s.AlgorithmDecl,
@@ -99,11 +99,7 @@ class GradientChecker:
             checks=tuple(self._checks({i.name for i in inputs}, inputs[0].name)),
             definitions=(),
             gradient=m.Gradient(gradient.op.name, gradient.wrt.name, gradient.span, order),
-            examples=tuple(
-                m.Example(i.title.value, example_values(self.report, i))
-                for i in self.decl.items
-                if isinstance(i, s.ExampleDecl)
-            ),
+            examples=tuple(example_of(self.report, i) for i in self.decl.items if isinstance(i, s.ExampleDecl)),
             specializations=self.forward.specializations,
             doc="" if self.decl.doc is None else self.decl.doc.value,
             span=self.decl.span,

@@ -93,6 +93,9 @@ CONSTANT_NUMBERS = 4096
 EXAMPLES = 200
 """Of an op: each is worked out, and is a test in every language."""
 
+EXAMPLE_STEPS = 1_000_000
+"""Iterations of loops, elements of temporary results, and expressions, that computing a module's examples takes."""
+
 SPECIALIZATIONS = 500
 """Of an op: each is a kernel of a library."""
 

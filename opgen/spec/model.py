@@ -189,10 +189,11 @@ ExampleValue: TypeAlias = "int | float | bool | str | tuple[ExampleValue, ...]"
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """Small literal arguments and results: nested tuples for tensors and lists."""
+    """Small literal arguments and results: nested tuples for tensors and lists; `decl` is what says so."""
 
     title: str
     values: tuple[tuple[str, ExampleValue], ...]
+    decl: s.ExampleDecl = field(repr=False, compare=False)
 
 
 SpecializedValue: TypeAlias = int | str | tuple[int, ...]

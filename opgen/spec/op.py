@@ -27,7 +27,7 @@ from opgen.spec.scope import Scope
 from opgen.spec.signature import signature_of
 from opgen.spec.specializations import specializations
 from opgen.spec.stretch import check_stretched
-from opgen.spec.values import example_values
+from opgen.spec.values import example_of
 
 
 class OpChecker:
@@ -203,4 +203,4 @@ class OpChecker:
 
     def _examples(self) -> tuple[m.Example, ...]:
         decls = [i for i in self.items if isinstance(i, s.ExampleDecl)]
-        return tuple(m.Example(d.title.value, example_values(self.report, d)) for d in decls)
+        return tuple(example_of(self.report, d) for d in decls)

@@ -197,3 +197,34 @@ def test_a_generated_module_runs(opgen: Run, good: Path, tmp_path: Path, monkeyp
 
 def test_the_two_spec_texts_differ_where_the_tests_say() -> None:
     assert sum(a != b for a, b in zip(GOOD.split("\n"), BAD.split("\n"), strict=True)) == 2
+
+
+WRONG = """op Twice {
+  \"\"\"Two times the row.\"\"\"
+  type T in {float32}
+  input x: T[count] \"\"\"A row.\"\"\"
+  output y: T[count] \"\"\"Twice the row.\"\"\"
+  y[i] = 2 * x[i]
+
+  example "a row" {
+    x = [0, 1]
+    y = [0, 999]
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("command", [("check",), ("generate", "-o", "out")])
+def test_a_wrong_example_is_a_mistake_with_both_values(opgen: Run, tmp_path: Path, command: tuple[str, ...]) -> None:
+    (tmp_path / "twice.op").write_text(WRONG)
+    result = opgen(*command, "twice.op")
+    assert result.returncode == 1
+    assert result.stderr.startswith("twice.op:10:13: error[S061]: 'y[1]' is 999.0, the op computes 2.0\n")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_wrong_example_of_an_imported_file_is_told_once(opgen: Run, tmp_path: Path) -> None:
+    (tmp_path / "twice.op").write_text(WRONG)
+    (tmp_path / "user.op").write_text('import "twice.op"\n')
+    assert opgen("check", "twice.op", "user.op").stderr.count("error[S061]") == 1
+    assert opgen("check", "user.op").stderr.count("error[S061]") == 1

@@ -301,6 +301,22 @@ def test_work_is_counted() -> None:
     assert counters == Counters(loads=16, stores=8, multiply_adds=8, iterations=4)
 
 
+def test_temporary_memory_is_counted_before_it_is_taken() -> None:
+    kernel = parse_kernel(
+        "kernel f(x: float32[8], n: int64 in [0, inf]) -> (y: float32[8]):\n"
+        "    alloc t: float32[n, 1000000000] heap:\n        for i in 0 .. 8:\n            y[i] = x[i]\n"
+    )
+
+    class Bounded(Counters):
+        def __setattr__(self, name: str, value: int) -> None:
+            super().__setattr__(name, value)
+            if value > 100:
+                raise OverflowError(name)
+
+    with pytest.raises(OverflowError, match="allocated"):
+        interpret(kernel, {"x": np.ones(8, dtype=np.float32)}, {"n": 1000}, counters=Bounded())
+
+
 def test_evaluate_needs_every_variable() -> None:
     e = parse_expr("n * 2 + q", {"n": INDEX, "q": INDEX})
     assert evaluate(e, {"n": 3, "q": 1}) == 7

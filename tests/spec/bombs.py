@@ -184,6 +184,12 @@ BOMBS: dict[str, Callable[[], str]] = {
     "a fragment in algorithms": lambda: MANY + op(after=each(900, "  algorithm a{k} { use Many y[i] = x[i] }\n")),
     "algorithms": lambda: op("sum[r < 3](x[i - r])", after=each(1300, ALGORITHM)),
     "examples": lambda: op(after=EXAMPLE * 1500),
+    "an example of much work": lambda: op("sum[j < 1000000000](if j == i then x[i] else 0)", after=EXAMPLE),
+    "an example of much memory": lambda: op(
+        "sum[j < 1000000000](big[i, j] * big[i, j])",
+        "  let big[i, j] = exp(x[i] + float(j)) where j < 1000000000\n",
+        EXAMPLE,
+    ),
     "a large example": lambda: op(after=EXAMPLE.replace("1", "1, " * 15_000 + "1")),
     "specializations": lambda: op(after=each(3500, "  specialize n = {k}\n")),
     "ops": lambda: small_ops(1500),

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from opgen.diagnostics import DiagnosticError
+from opgen.examples import verify_examples
 from opgen.grad import load
 from opgen.spec.codes import CODES
 from opgen.spec.generic.forms import check_forms
@@ -19,11 +20,18 @@ FOLDER = Path(__file__).parent.parent / "errors"
 SPECS = sorted(path.name for path in FOLDER.glob("*.op"))
 
 
+def check(name: str) -> None:
+    """Check a spec as `opgen check` does."""
+    module = load(name)
+    check_forms(module)
+    verify_examples(module)
+
+
 @pytest.mark.parametrize("name", SPECS)
 def test_message(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(FOLDER)
     with pytest.raises(DiagnosticError) as caught:
-        check_forms(load(name))
+        check(name)
     expectation = (FOLDER / name).with_suffix(".txt")
     rendered = str(caught.value) + "\n"
     if os.environ.get("OPGEN_UPDATE"):

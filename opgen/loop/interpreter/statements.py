@@ -136,6 +136,8 @@ class StatementWriter:
         for buffer in s.buffers:
             name = self.fresh("buffer")
             sizes = "".join(f"{self.expressions.text(e, names)}, " for e in buffer.shape)
+            if self.counting:
+                self.emit(depth, f"counters.allocated += prod(({sizes}))")
             title, dtype = self.expressions.constant(buffer.name), self.expressions.constant(buffer.dtype)
             self.emit(depth, f"{name} = Memory({title}, {dtype}, ({sizes}))")
             self.bind(name, depth)

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from opgen.dtypes import DTYPES, lookup
+from opgen.dtypes import lookup
 from opgen.spec import model as m
 from opgen.spec import syntax as s
 from opgen.spec.arguments import CallError
-from opgen.spec.examples import check_example
+from opgen.spec.examples import check_example, type_of
 from opgen.spec.generic.form import Argument, Instance
 from opgen.spec.generic.instances import instance
 from opgen.spec.generic.sizes import known_sizes
 from opgen.spec.report import Report
-from opgen.spec.values import example_values
-
-_PREFERRED = ("float32", "float64", "int32", "int64")
-"""Types that numbers of examples have, if a type variable may be these; else the first that it may be."""
+from opgen.spec.values import example_of, example_values
 
 
 @dataclass(frozen=True)
@@ -78,13 +75,9 @@ def _count(decl: s.TensorDecl | s.SeveralDecl, value: m.ExampleValue) -> int:
 
 def _type(op: m.GenericOp, decl: s.TypeDecl, values: Mapping[str, m.ExampleValue]) -> str:
     """The type of the tensors of a type variable: one that has their literals."""
-    allowed = [t.name for t in (lookup(i.name) for i in decl.allowed) if t is not None]
+    allowed = [t for t in (lookup(i.name) for i in decl.allowed) if t is not None]
     tensors = [t for t in (*op.inputs, *op.outputs) if isinstance(t, s.TensorDecl | s.SeveralDecl)]
-    flat = [v for t in tensors if t.dtype.name == decl.name.name for v in _flat(values.get(t.name.name, ()))]
-    if any(isinstance(v, bool) for v in flat):
-        return "bool"
-    fitting = [t for t in allowed if DTYPES[t].is_float or not any(isinstance(v, float) for v in flat)]
-    return next((t for t in _PREFERRED if t in fitting), (fitting or allowed)[0])
+    return type_of(allowed, (values.get(t.name.name, ()) for t in tensors if t.dtype.name == decl.name.name)).name
 
 
 def _flat(value: m.ExampleValue) -> list[m.ExampleValue]:
@@ -142,6 +135,12 @@ def plain_example(op: m.GenericOp, decl: s.ExampleDecl, call: ExampleCall, made:
 
 def check_examples(report: Report, module: m.Module, op: m.GenericOp) -> None:
     """Notes examples that do not fit their op, results whose shape is not the one that it computes among them."""
+    for made, example in plain_examples(report, module, op):
+        check_example(report, made.op, m.Module(module.name, (made.op,), made.functions), example)
+
+
+def plain_examples(report: Report, module: m.Module, op: m.GenericOp) -> Iterator[tuple[Instance, m.Example]]:
+    """The examples of an op, each with the plain op that it is of; those that do not fit are noted."""
     for decl, call in examples_of(report, op):
         before = len(report)
         try:
@@ -149,8 +148,6 @@ def check_examples(report: Report, module: m.Module, op: m.GenericOp) -> None:
         except CallError as error:
             report.add("S061", str(error), decl.title.span)
             continue
-        plain = plain_example(op, decl, call, made)
-        values = example_values(report, plain)
+        example = example_of(report, plain_example(op, decl, call, made))
         if len(report) == before:
-            of_one = m.Module(module.name, (made.op,), made.functions)
-            check_example(report, made.op, of_one, m.Example(call.title, values), plain)
+            yield made, example
