@@ -24,10 +24,10 @@ import numpy as np
 
 from opgen.diagnostics import InternalError
 from opgen.dtypes import DType, lookup
+from opgen.exact import Exact
 from opgen.graph.bound import Kind
 from opgen.graph.capture import Trace
 from opgen.graph.differentiated import Differentiated
-from opgen.graph.exact import Exact
 from opgen.graph.making import Progress
 from opgen.graph.nodes import Array, Graph
 from opgen.graph.staged import StagedModel

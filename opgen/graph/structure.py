@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from opgen.graph.exact import Exact
+from opgen.exact import Exact
 from opgen.runtime.foreign import others
 from opgen.runtime.recording import Symbol
 

@@ -202,6 +202,32 @@ def test_capture_records_the_plain_op(ops: ModuleType) -> None:
     np.testing.assert_allclose(compiled(X, np.ones(3, np.float32)), expected, rtol=1e-5)
 
 
+def test_zeros_of_either_sign_and_nan_are_attributes_of_their_own(tmp_path: Path) -> None:
+    """Called, and within a captured function."""
+    path = tmp_path / "over.op"
+    path.write_text("""
+op Over {
+  type T in {float32}
+  input x: T[dims...]
+  attr by: float = 1.0
+  output y: T[dims...]
+  y[i...] = x[i...] / T(by)
+}
+""")
+    over = opgen.load(path).over
+    one = np.ones(2, np.float32)
+
+    @opgen.compile
+    def both(x: object) -> object:
+        return over(x, by=0.0), over(x, by=-0.0), over(x, by=float("nan"))
+
+    with np.errstate(divide="ignore"):
+        for by in (0.0, -0.0, float("nan"), 0.0, -2.0):
+            np.testing.assert_array_equal(over(one, by=by), one / np.float32(by))
+        for found, by in zip(both(one), (0.0, -0.0, float("nan")), strict=True):
+            np.testing.assert_array_equal(found, one / np.float32(by))
+
+
 def test_libraries_refuse_generic_ops() -> None:
     module = load(SPEC)
     with pytest.raises(UserError, match="all ops of 'generic' are generic: a library has forms of fixed ranks"):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opgen.dtypes import lookup
+from opgen.exact import Exact
 from opgen.runtime.checks import Checks
 from opgen.runtime.devices.borrowed import is_device_array
 from opgen.runtime.errors import ArgumentTypeError, ArgumentValueError
@@ -174,6 +175,8 @@ class Generic:
         for name, value in attributes.items():
             if value is not None:
                 kind = type(value)
+                if isinstance(value, float) and not (value < 0 or value > 0):
+                    value = Exact(value)  # two zeros are equal, and NaN is not itself
                 key += (name, kind, value) if kind in _SCALARS else (name, _plain(value))
         return tuple(key)
 
@@ -199,7 +202,7 @@ class Generic:
         while given and given[-1] is None:
             given.pop()
         arguments = _arguments(generic, given)
-        key = (tuple(arguments), _frozen(attributes), results)
+        key = (Exact(tuple(arguments)), _frozen(attributes), results)
         found = self._forms.get(key) if key[1] is not None else None
         if found is None:
             from opgen.spec.generic import instance
@@ -258,10 +261,10 @@ def _plain(value: object, deep: int = DEEP) -> object:
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist() if value.size <= MOST else []
     if not isinstance(value, list | tuple):
-        return type(value).__name__, value
+        return type(value).__name__, Exact(value) if isinstance(value, float) else value
     kinds = tuple(map(type, value))
     if _SCALARS.issuperset(kinds):
-        return kinds, tuple(value)
+        return kinds, Exact(tuple(value)) if float in kinds else tuple(value)
     return tuple(_plain(v, deep - 1) for v in value) if deep else []
 
 

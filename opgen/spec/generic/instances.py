@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from opgen.diagnostics import InternalError, did_you_mean
+from opgen.exact import Exact
 from opgen.spec import model as m
 from opgen.spec import syntax as s
 from opgen.spec.algorithms import with_algorithms
@@ -82,13 +83,14 @@ def passing_of(ops: m.Ops) -> Callable[[Scope, str], AnyPassing]:
 
 
 def _key(arguments: Sequence[Argument | None], attributes: Mapping[str, object], outputs: int | None) -> object:
-    """What tells calls apart; None for attributes that are no plain values."""
-    given = tuple(sorted((n, type(v).__name__, _frozen(v)) for n, v in attributes.items()))
+    """Return what tells calls apart, 0.0 and -0.0 too; None for attributes that are no plain values."""
+    given = tuple(sorted((n, type(v).__name__, Exact(_frozen(v))) for n, v in attributes.items()))
+    key = (Exact(tuple(arguments)), given, outputs)
     try:
-        hash(given)
+        hash(key)
     except TypeError:
         return None
-    return (tuple(arguments), given, outputs)
+    return key
 
 
 def _frozen(value: object) -> object:
