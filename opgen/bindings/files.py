@@ -1,4 +1,4 @@
-"""Generated files on disk: written whole or not at all, only if they change, and never over somebody else's.
+"""Generated modules on disk: written together or not at all, only where they change, and never over somebody else's.
 
 Removed is only what the manifest beside a module lists, and what still says in its first line that it was generated
 from that module's spec.
@@ -12,14 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from opgen import files as plain
+from opgen.bindings.commit import commit
 from opgen.bindings.manifest import LIMIT, SUFFIX, Manifest, source_of
-from opgen.diagnostics import UserError
+from opgen.bindings.owned import head, require_folders, require_owned
+from opgen.bindings.workplace import workplace
 
 LISTINGS = "listings"
 """The one folder within a folder of generated files."""
-_HEAD = 400
-"""Bytes of a file that are looked at for its first line."""
 
 
 @dataclass(frozen=True)
@@ -37,15 +36,13 @@ class Changes:
         return bool(self.written or self.removed)
 
 
-def changes(folder: Path, files: Mapping[str, str], manifests: Sequence[Manifest]) -> Changes:
-    """What would have to be done, the manifests written too.  Raises UserError if something that is not opgen's stands
-    in the way.
+def changes(folder: Path, files: Mapping[str, str], manifests: Sequence[Manifest], overwrite: bool = False) -> Changes:
+    """Return what would have to be done, the manifests written too.  Raise UserError if something that is not opgen's
+    is in the way; with `overwrite`, only if it is no plain file.
     """
     wanted = {**files, **{m.name: str(m) for m in manifests}}
-    for place in {folder, *((folder / name).parent for name in wanted)}:
-        if (place.is_symlink() and place != folder) or (os.path.lexists(place) and not place.is_dir()):
-            raise UserError(f"{place} is in the way: it is no folder of its own")
-    written = tuple(name for name, text in sorted(wanted.items()) if _differs(folder / name, text))
+    require_folders(folder, wanted)
+    written = tuple(name for name, text in sorted(wanted.items()) if _differs(folder / name, text, overwrite))
     removed: set[str] = set()
     notes: list[str] = []
     for manifest in manifests:
@@ -58,52 +55,26 @@ def changes(folder: Path, files: Mapping[str, str], manifests: Sequence[Manifest
 
 
 def apply_changes(folder: Path, files: Mapping[str, str], manifests: Sequence[Manifest], wanted: Changes) -> None:
-    """Write and remove.  Each file is replaced in one step, so that a reader sees the old or the new one, whole; the
-    manifests come last, so that the next run knows what an interrupted one left.
+    """Write and remove: all of it, or nothing.  The manifests come last: if the process is killed among the renames,
+    the next run removes what this one was about to.
     """
+    if not wanted:
+        return
     texts = {**files, **{m.name: str(m) for m in manifests}}
-    staged: dict[str, Path] = {}
-    try:
-        for name in wanted.written:
-            target = folder / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            staged[name] = plain.stage(target, texts[name].encode())
-        _replace(folder, staged, [name for name in wanted.written if name in files])
-        for name in wanted.removed:
-            (folder / name).unlink(missing_ok=True)
-        _replace(folder, staged, [*staged])
-    finally:
-        for source in staged.values():
-            source.unlink(missing_ok=True)
+    data = {name: texts[name].encode() for name in wanted.written}
+    with workplace(folder) as work:
+        staged = {name: work / str(number) for number, name in enumerate(sorted(data, key=lambda n: n not in files))}
+        for name, path in staged.items():
+            path.write_bytes(data[name])
+        commit(folder, staged, wanted.removed, work)
 
 
-def _replace(folder: Path, staged: dict[str, Path], names: Sequence[str]) -> None:
-    """Rename staged files to their places."""
-    for name in names:
-        os.replace(staged[name], folder / name)
-        del staged[name]
-
-
-def update(path: Path, text: str) -> None:
-    """Bring one file of generated text up to date.  Raises UserError if it is somebody else's."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if _differs(path, text):
-        plain.write(path, text.encode())
-
-
-def _differs(path: Path, text: str) -> bool:
-    """Whether a file has to be written.  Raises UserError if what is there is not opgen's."""
-    try:
-        status = path.lstat()
-    except FileNotFoundError:
-        return True
-    if reason := plain.why_not_plain(status):
-        raise UserError(f"{path} is in the way: {reason}")
+def _differs(path: Path, text: str, overwrite: bool) -> bool:
+    """Return whether a file has to be written.  Raise UserError if what is there is not opgen's."""
     data = text.encode()
-    if status.st_size == len(data) and path.read_bytes() == data:
+    if path.is_file() and not path.is_symlink() and path.stat().st_size == len(data) and path.read_bytes() == data:
         return False
-    if not _head(path).startswith(b"/* Generated by opgen") and source_of(_head(path)) is None:
-        raise UserError(f"{path} is in the way: it was not generated by opgen, and is left alone")
+    require_owned(path, overwrite=overwrite)
     return True
 
 
@@ -130,7 +101,7 @@ def _is_from(folder: Path, name: str, source: str) -> bool:
     path = folder / name
     if path.parent != folder and path.parent.is_symlink():
         return False
-    return stat.S_ISREG(path.lstat().st_mode) and source_of(_head(path)) == source
+    return stat.S_ISREG(path.lstat().st_mode) and source_of(head(path)) == source
 
 
 def _unlisted(folder: Path, sources: set[str], known: set[str]) -> Iterator[str]:
@@ -139,7 +110,7 @@ def _unlisted(folder: Path, sources: set[str], known: set[str]) -> Iterator[str]
         found = sorted(os.scandir(place), key=lambda e: e.name) if place.is_dir() and not place.is_symlink() else []
         for item in found:
             name = item.name if place == folder else f"{LISTINGS}/{item.name}"
-            if name not in known and item.is_file(follow_symlinks=False) and source_of(_head(folder / name)) in sources:
+            if name not in known and item.is_file(follow_symlinks=False) and source_of(head(folder / name)) in sources:
                 yield f"{folder / name} looks stale, and is in no manifest; it is left alone"
 
 
@@ -147,15 +118,6 @@ def _others(folder: Path, wanted: Mapping[str, str]) -> Iterator[str]:
     """Manifests of modules that are not being made."""
     for path in sorted(folder.glob(f"*{SUFFIX}")) if folder.is_dir() else []:
         if path.name not in wanted and path.is_file() and not path.is_symlink():
-            source = source_of(_head(path))
+            source = source_of(head(path))
             if source is not None:
                 yield f"{path} is of {source}, which was not given; what it lists is left alone"
-
-
-def _head(path: Path) -> bytes:
-    """A plain file's first bytes; nothing if it cannot be read."""
-    try:
-        with open(path, "rb") as file:
-            return file.read(_HEAD)
-    except OSError:
-        return b""

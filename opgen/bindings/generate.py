@@ -44,14 +44,21 @@ class Generated:
     manifests: tuple[Manifest, ...]
 
 
-def generate(specs: Sequence[Path], folder: Path, *, write: bool = True, progress: Progress | None = None) -> Changes:
+def generate(
+    specs: Sequence[Path],
+    folder: Path,
+    *,
+    write: bool = True,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> Changes:
     """Bring a folder up to date with specs (files, or folders of them); what changed, or without `write` would.
 
-    Everything is made before anything is written, so that a mistake in a spec leaves the folder as it is.  `progress`
-    is told what is being done.
+    Everything is made before anything is written, so that a mistake in a spec leaves the folder as it is.  Files that
+    opgen did not write are replaced only with `overwrite`.  `progress` is told what is being done.
     """
     made = make(specs, progress)
-    wanted = changes(folder, made.files, made.manifests)
+    wanted = changes(folder, made.files, made.manifests, overwrite)
     if write:
         apply_changes(folder, made.files, made.manifests, wanted)
     return wanted

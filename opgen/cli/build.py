@@ -12,15 +12,14 @@ import click
 
 from opgen import files
 from opgen.cli.models import DIMS, SHAPES, is_model, kinds_of, read_model
-from opgen.cli.options import FOLDER, SPECS, spec_files
+from opgen.cli.options import FOLDER, OVERWRITE, SPECS, spec_files
 from opgen.cli.progress import bar
 from opgen.diagnostics import UserError, did_you_mean
 
 if TYPE_CHECKING:
     from opgen.bindings.c.build import Options
     from opgen.bindings.c.kernels import Special
-    from opgen.bindings.java.build import Built as JavaBuilt
-    from opgen.bindings.programs.build import Built as ProgramBuilt
+    from opgen.bindings.libraries import Built, Java
     from opgen.spec.model import Module, OpSpec, Specialization
 
 
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
 @SHAPES
 @DIMS
 @click.option("--jobs", type=click.IntRange(1, 256), help="How many processes; all processors if not given.")
+@OVERWRITE
 def command(
     specs: tuple[Path, ...],
     folder: Path,
@@ -52,6 +52,7 @@ def command(
     shapes: tuple[str, ...],
     dims: tuple[str, ...],
     jobs: int | None,
+    overwrite: bool,
 ) -> None:
     """Compiles the ops of each spec file, or a model, into a shared and a static library with a C interface.
 
@@ -65,11 +66,12 @@ def command(
         raise UserError("--java-package is for --java")
     if package is not None:
         _check_package(package)
+    from opgen.bindings.libraries import Java
+
+    wanted = Java(package) if java else None
     if any(is_model(path.name) for path in specs):
         unfit = {"--target": targets, "--ops": ops, "--form": forms, "--specialize": specials, "--jobs": jobs}
-        built_model = _build_model(specs, folder, prefix, shapes, dims, [o for o, v in unfit.items() if v])
-        if java:
-            _said(_model_in_java(built_model, folder, package))
+        _build_model(specs, folder, prefix, shapes, dims, wanted, overwrite, [o for o, v in unfit.items() if v])
         return
     if shapes or dims:
         raise UserError("--shape and --dim are for models")
@@ -87,7 +89,7 @@ def command(
         for _, module, chosen in ready:
             _check_package(chosen.prefix or module.name)
     for path, module, chosen in ready:
-        _build_ops(path, module, folder, chosen, package, java)
+        _build_ops(path, module, folder, chosen, wanted, overwrite)
 
 
 def _ready(
@@ -118,20 +120,14 @@ def _ready(
         )
 
 
-def _build_ops(path: Path, module: Module, folder: Path, options: Options, package: str | None, java: bool) -> None:
-    """The library of a spec file's ops."""
-    from opgen.bindings.libraries import build_libraries
+def _build_ops(path: Path, module: Module, folder: Path, options: Options, java: Java | None, overwrite: bool) -> None:
+    """Build the library of a spec file's ops."""
+    from opgen.bindings.libraries import build_ops
 
     begin = time.perf_counter()
     with bar("reading specs") as progress:
-        built = build_libraries(module, path.name, folder, options, progress)
-    for file in built.files:
-        click.echo(f"wrote  {file}")
-    if java:
-        _said(_ops_in_java(module, path.name, folder, options, package))
-    seconds = time.perf_counter() - begin
-    click.echo(f"{built.kernels} kernels, {built.compiled} of them compiled now, in {seconds:.1f} s")
-    _sizes(built.files, (".so", ".a"))
+        built = build_ops(module, path.name, folder, options, java, overwrite, progress)
+    _said(built, time.perf_counter() - begin)
 
 
 def _check_package(package: str) -> None:
@@ -140,25 +136,14 @@ def _check_package(package: str) -> None:
     check_package(package)
 
 
-def _ops_in_java(module: Module, source: str, folder: Path, options: Options, package: str | None) -> JavaBuilt:
-    from opgen.bindings.c.build import chosen
-    from opgen.bindings.java.build import build_java
-
-    return build_java(chosen(module, options.ops), source, folder, options.prefix, package)
-
-
-def _model_in_java(built: ProgramBuilt, folder: Path, package: str | None) -> JavaBuilt:
-    from opgen.bindings.programs.java import build_java
-
-    return build_java(built.view, folder, package)
-
-
-def _said(made: JavaBuilt) -> None:
-    """Tells what was made, and what was not."""
-    for file in made.files:
+def _said(built: Built, seconds: float) -> None:
+    """Tell what was made, and what was not."""
+    for file in built.files:
         click.echo(f"wrote  {file}")
-    if made.note is not None:
-        click.echo(made.note, err=True)
+    if built.note is not None:
+        click.echo(built.note, err=True)
+    click.echo(f"{built.made}, in {seconds:.1f} s")
+    _sizes(built.files, (".so", ".a", ".weights", ".jar"))
 
 
 def _build_model(
@@ -167,11 +152,13 @@ def _build_model(
     prefix: str | None,
     shapes: tuple[str, ...],
     dims: tuple[str, ...],
+    java: Java | None,
+    overwrite: bool,
     unfit: list[str],
-) -> ProgramBuilt:
-    """The library of a model."""
+) -> None:
+    """Build the library of a model."""
     import opgen
-    from opgen.bindings.programs.build import build_program
+    from opgen.bindings.libraries import build_model
     from opgen.bindings.programs.view import identifier
 
     if len(paths) > 1:
@@ -183,13 +170,9 @@ def _build_model(
     with bar(f"reading {path.name}") as progress:
         model = read_model(str(path))
         graph = opgen.compile(model).stages(kinds_of(model, shapes, dims)).last
-        built = build_program(graph, path.name, folder, prefix or identifier(path.stem).lower(), progress)
-    for file in built.files:
-        click.echo(f"wrote  {file}")
-    seconds = time.perf_counter() - begin
-    click.echo(f"{len(built.program.entry.launches)} steps by {len(built.program.kernels)} kernels, in {seconds:.1f} s")
-    _sizes(built.files, (".so", ".a", ".weights"))
-    return built
+        named = prefix or identifier(path.stem).lower()
+        built = build_model(graph, path.name, folder, named, java, overwrite, progress)
+    _said(built, time.perf_counter() - begin)
 
 
 def _sizes(written: Iterable[Path], suffixes: tuple[str, ...]) -> None:

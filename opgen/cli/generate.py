@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from opgen.cli.errors import say
-from opgen.cli.options import FOLDER, SPECS
+from opgen.cli.options import FOLDER, OVERWRITE, SPECS
 from opgen.cli.progress import working
 
 
@@ -17,7 +17,8 @@ from opgen.cli.progress import working
 @click.option("-o", "--output", "folder", required=True, type=FOLDER, help="The folder to write to.")
 @click.option("--check", is_flag=True, help="Write nothing; exit with 1 if any file is not what would be written.")
 @click.option("--dry-run", is_flag=True, help="Write nothing; say what would be written and removed.")
-def command(specs: tuple[Path, ...], folder: Path, check: bool, dry_run: bool) -> None:
+@OVERWRITE
+def command(specs: tuple[Path, ...], folder: Path, check: bool, dry_run: bool, overwrite: bool) -> None:
     """Writes a typed module, its documentation and listings for each spec file.
 
     SPECS are files or folders of `.op` files.  Files that would not change are left alone.  MODULE.manifest lists what
@@ -26,7 +27,8 @@ def command(specs: tuple[Path, ...], folder: Path, check: bool, dry_run: bool) -
     with working("starting") as progress:
         from opgen.bindings.generate import generate
 
-        changed = generate(specs, folder, write=not check and not dry_run, progress=progress)
+        write = not check and not dry_run
+        changed = generate(specs, folder, write=write, overwrite=overwrite, progress=progress)
     wrote, removed = (
         ("differs ", "stale   ") if check else ("would write ", "would remove") if dry_run else ("wrote ", "removed")
     )

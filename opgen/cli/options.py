@@ -55,6 +55,9 @@ FILE_OR_FOLDER = GivenPath(exists=True, plain=True)
 FOLDER = GivenPath(file_okay=False)
 """A folder that is written to."""
 
+OVERWRITE = click.option("--overwrite", is_flag=True, help="Also replace files in FOLDER that opgen did not write.")
+"""The leave to replace what is not opgen's."""
+
 SPECS = click.argument("specs", nargs=-1, required=True, type=SpecPath())
 """Spec files, or folders of them."""
 

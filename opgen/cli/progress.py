@@ -1,11 +1,14 @@
-"""Signs of life on stderr while something takes long; nothing at all where stderr is no terminal."""
+"""Signs of life on stderr while something takes long; where stderr is no terminal, a line now and then."""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeAlias
+
+from opgen.cli.errors import say
 
 Told: TypeAlias = "Callable[[int, int, str], None]"
 """Told how much is done, of how much, and what is being done."""
@@ -23,11 +26,27 @@ def working(what: str) -> Iterator[Callable[[str], None]]:
         yield status.update
 
 
+EVERY = 10.0
+"""Seconds between two lines where stderr is no terminal; what is done sooner needs none."""
+
+
+class _Lines:
+    """A line on stderr of what is being done, and how much of how much, where the last is some time ago."""
+
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+
+    def __call__(self, done: int, total: int, doing: str) -> None:
+        if time.monotonic() - self._last >= EVERY:
+            self._last = time.monotonic()
+            say(f"{doing}: {done} of {total}" if total else doing)
+
+
 @contextmanager
 def bar(what: str) -> Iterator[Told]:
     """A bar of how much is done; it begins with what is done before that is known."""
     if not sys.stderr.isatty():
-        yield lambda *_: None
+        yield _Lines()
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn

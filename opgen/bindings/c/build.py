@@ -1,4 +1,4 @@
-"""From a spec to a C library on disk.
+"""From a spec to a C library, in a folder of its own (`publish.py` moves it to the user's).
 
 DIR/include/NAME.h           the interface
 DIR/lib/libNAME.so.ABI       the shared library; libNAME.so points to it
@@ -10,14 +10,13 @@ DIR/src/NAME/*.c             the glue, to be read
 from __future__ import annotations
 
 import multiprocessing
-import os
 import platform
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from opgen import files as plain
 from opgen.bindings.c.compile import Compiled, compile_task
 from opgen.bindings.c.header import header_view
 from opgen.bindings.c.interface import ABI
@@ -36,8 +35,7 @@ from opgen.bindings.c.kernels import (
 from opgen.bindings.c.library import LibraryView, library_view
 from opgen.bindings.c.link import Tools, archive, compile_sources, link_shared
 from opgen.bindings.c.render import KernelTable, render_header, render_kernels, render_sources
-from opgen.bindings.c.workplace import workplace
-from opgen.bindings.files import update
+from opgen.bindings.workplace import write
 from opgen.diagnostics import UserError, did_you_mean
 from opgen.loop.nodes import Kernel
 from opgen.runtime.threads import available_cpus
@@ -103,11 +101,6 @@ _GENERIC = "a library has forms of fixed ranks (say which with --form, such as -
 def public_names(module: Module, prefix: str) -> list[str]:
     """Every symbol of the library."""
     return [f.name for f in header_view(module, prefix, "").interface.functions]
-
-
-def _begins(path: Path, begin: bytes) -> bool:
-    with open(path, "rb") as file:
-        return file.read(len(begin)) == begin
 
 
 def _symbol(task: Task | None) -> str | None:
@@ -201,9 +194,7 @@ class _Build:
     # Files ----------------------------------------------------------------------------------------
 
     def _write(self, where: str, name: str, text: str) -> Path:
-        path = self.folder / where / name
-        update(path, text)
-        return path
+        return write(self.folder / where / name, text)
 
     def _library(self, architecture: str, table: KernelTable, compiled: Mapping[str, Compiled]) -> list[Path]:
         """The libraries of one architecture; only objects where there is no compiler for it."""
@@ -211,17 +202,16 @@ class _Build:
         tools = Tools.host() if own else Tools.cross(architecture)
         place = self.folder / "lib" if own else self.folder / "lib" / f"{architecture}-linux-gnu"
         place.mkdir(parents=True, exist_ok=True)
-        self._require_own(place)
         if tools is None:
             return self._objects(place / "objects", compiled)
         src = f"src/{self.prefix}" if own else f"src/{self.prefix}-{architecture}"
         texts = {**render_sources(self.view, self.module, table), "kernels.c": render_kernels(self.view, table)}
         paths = [self._write(src, f"{self.prefix}{'_' if n[0] != '.' else ''}{n}", t) for n, t in texts.items()]
         header = self.folder / "include" / f"{self.prefix}.h"
-        update(self.folder / src / header.name, header.read_text())
+        self._write(src, header.name, header.read_text(encoding="utf-8"))
         self.progress(0, 0, f"linking for {architecture}")
-        with workplace(place) as work:
-            return self._link(tools, [p for p in paths if p.suffix == ".c"], compiled, work, place)
+        with tempfile.TemporaryDirectory(prefix="opgen-link-") as work:
+            return self._link(tools, [p for p in paths if p.suffix == ".c"], compiled, Path(work), place)
 
     def _link(
         self, tools: Tools, sources: Sequence[Path], compiled: Mapping[str, Compiled], work: Path, place: Path
@@ -229,13 +219,11 @@ class _Build:
         objects = compile_sources(tools, [s.resolve() for s in sources], work, self.options.jobs)
         objects += self._objects(work, compiled)
         shared, static = self._libraries
-        link_shared(tools, objects, public_names(self.module, self.prefix), work / shared)
-        archive(tools, objects, work / static)
+        link_shared(tools, objects, public_names(self.module, self.prefix), place / shared)
+        archive(tools, objects, place / static)
         link = place / f"lib{self.prefix}.so"
-        for name in (shared, static):
-            os.replace(work / name, place / name)
-        (work / link.name).symlink_to(shared)
-        os.replace(work / link.name, link)
+        link.unlink(missing_ok=True)
+        link.symlink_to(shared)
         return [place / shared, link, place / static]
 
     @property
@@ -243,20 +231,10 @@ class _Build:
         """The names of the shared and the static library."""
         return f"lib{self.prefix}.so.{ABI}", f"lib{self.prefix}.a"
 
-    def _require_own(self, place: Path) -> None:
-        """Refuse to replace what no build has made: something else than a library under its name, or than a link."""
-        for name, begin in zip(self._libraries, (b"\x7fELF", b"!<arch>\n"), strict=True):
-            path = place / name
-            if os.path.lexists(path) and (path.is_symlink() or not path.is_file() or not _begins(path, begin)):
-                raise UserError(f"{path} is in the way: it is no library, and is left alone")
-        link = place / f"lib{self.prefix}.so"
-        if os.path.lexists(link) and not link.is_symlink():
-            raise UserError(f"{link} is in the way: it is no link to a library, and is left alone")
-
     def _objects(self, folder: Path, compiled: Mapping[str, Compiled]) -> list[Path]:
         folder.mkdir(parents=True, exist_ok=True)
         paths = []
         for symbol, found in compiled.items():
             paths.append(folder / f"{symbol}.o")
-            plain.write(paths[-1], found.code)
+            paths[-1].write_bytes(found.code)
         return paths

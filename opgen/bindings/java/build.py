@@ -15,16 +15,17 @@ import os
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from opgen.bindings.c.link import FLAGS, Tools, run
-from opgen.bindings.c.workplace import workplace
-from opgen.bindings.files import update
 from opgen.bindings.java.render import render_java, view_of
-from opgen.diagnostics import UserError
+from opgen.bindings.workplace import write
 from opgen.spec.model import Module
+
+Progress = Callable[[int, int, str], None]
+"""Told how much is done, of how much, and what is being done."""
 
 RELEASE = "11"
 """The oldest Java that the classes run on."""
@@ -79,38 +80,35 @@ class Sources:
 
 
 def build_java(
-    module: Module, source: str, folder: Path, prefix: str | None = None, package: str | None = None
+    module: Module,
+    source: str,
+    folder: Path,
+    prefix: str | None = None,
+    package: str | None = None,
+    progress: Progress | None = None,
 ) -> Built:
     """Write the Java API of a module into the folder of its C library, and build it if there is a JDK."""
     v = view_of(module, prefix, source, package)
-    return build_sources(Sources(v.prefix, v.soname, render_java(module, prefix, source, package)), folder)
+    return build_sources(Sources(v.prefix, v.soname, render_java(module, prefix, source, package)), folder, progress)
 
 
-def build_sources(sources: Sources, folder: Path) -> Built:
+def build_sources(sources: Sources, folder: Path, progress: Progress | None = None) -> Built:
     """Write files into the folder of a C library; with a JDK, build the layer in C, and a jar of the classes."""
-    for name, text in sources.texts.items():
-        update(folder / name, text)
-    written = tuple(folder / name for name in sources.texts)
+    say = progress or (lambda *_: None)
+    written = tuple(write(folder / name, text) for name, text in sources.texts.items())
     jdk = Jdk.find()
     if jdk is None:
         return Built(written, WITHOUT_JDK)
     place = (folder / "lib").resolve()
     shared, jar = place / f"lib{sources.prefix}_jni.so", place / f"{sources.prefix}.jar"
-    for path, begin, what in ((shared, b"\x7fELF", "library"), (jar, b"PK", "jar")):
-        _require_own(path, begin, what)
-    with workplace(place) as work, tempfile.TemporaryDirectory(prefix="opgen-java-") as classes:
-        build_layer(jdk, folder, sources.prefix, sources.soname, work / shared.name)
-        compile_classes(jdk, [p for p in written if p.suffix == ".java"], Path(classes) / "classes")
-        write_jar(Path(classes) / "classes", work / jar.name)
-        for path in (shared, jar):
-            os.replace(work / path.name, path)
-    return Built((*written, shared, jar))
-
-
-def _require_own(path: Path, begin: bytes, what: str) -> None:
-    """Raises UserError for something else under the name of what is to be made."""
-    if os.path.lexists(path) and (path.is_symlink() or not path.is_file() or path.read_bytes()[: len(begin)] != begin):
-        raise UserError(f"{path} is in the way: it is no {what}, and is left alone")
+    say(0, 0, "compiling Java's layer in C")
+    build_layer(jdk, folder, sources.prefix, sources.soname, shared)
+    java = [p for p in written if p.suffix == ".java"]
+    say(0, 0, f"compiling {len(java)} Java classes")
+    with tempfile.TemporaryDirectory(prefix="opgen-java-") as classes:
+        compile_classes(jdk, java, Path(classes) / "classes")
+        write_jar(Path(classes) / "classes", jar)
+    return Built((*written, folder / "lib" / shared.name, folder / "lib" / jar.name))
 
 
 def build_layer(jdk: Jdk, folder: Path, prefix: str, soname: str, target: Path) -> None:

@@ -1,4 +1,4 @@
-"""From a graph to a library that runs without Python.
+"""From a graph to a library that runs without Python, in a folder of its own (`publish.py` moves it to the user's).
 
 DIR/include/NAME.h, NAME.hpp     the interfaces in C and C++
 DIR/lib/libNAME.a, libNAME.so    the program: kernels, the entry that runs them, what opens it
@@ -12,21 +12,19 @@ that is opened on a CPU that lacks what they use says so.
 
 from __future__ import annotations
 
-import os
+import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import jinja2
 
-from opgen import files as plain
 from opgen.bindings.c.interface import WRONG_ABI
 from opgen.bindings.c.link import Tools, archive, compile_sources, link_shared
 from opgen.bindings.c.render import environment as c_environment
-from opgen.bindings.c.workplace import workplace
-from opgen.bindings.files import update
 from opgen.bindings.programs.view import ProgramView, identifier, program_view
 from opgen.bindings.programs.weights import Weights, layout, pieces
+from opgen.bindings.workplace import write
 from opgen.diagnostics import UserError
 from opgen.graph.making import Progress
 from opgen.graph.nodes import Constant, Graph
@@ -67,21 +65,24 @@ def build_program(
     UserError for a prefix that is no name in C, or if there is no C compiler.
     """
     name = identifier(graph.name).lower() if prefix is None else prefix
-    reason = why_no_prefix(name)
-    if reason is not None:
-        raise UserError(f"'{name}' cannot begin the names of a library: it is {reason}; give another with --prefix")
+    require_prefix(name)
     tools = Tools.host()
     made = complete(graph, progress=progress)
     objects = _objects(made, name)
     constants = constants_for(made, graph)
     weights = layout(constants, b"".join(objects.values()))
     view = program_view(made.program, graph, weights, name, source, toolchain.host())
-    texts = _texts(view)
-    for path, text in texts.items():
-        update(folder / path, text)
+    texts = [write(folder / path, text) for path, text in _texts(view).items()]
     share = _weights(folder / "share" / f"{name}.weights", weights, constants)
     libraries = _libraries(folder, view, tools, objects)
-    return Built((*(folder / path for path in texts), *libraries, share), made.program, view)
+    return Built((*texts, *libraries, share), made.program, view)
+
+
+def require_prefix(name: str) -> None:
+    """Raise UserError for what cannot begin the names of a library."""
+    reason = why_no_prefix(name)
+    if reason is not None:
+        raise UserError(f"'{name}' cannot begin the names of a library: it is {reason}; give another with --prefix")
 
 
 def _objects(made: Complete, name: str) -> dict[str, bytes]:
@@ -115,32 +116,26 @@ def _texts(view: ProgramView) -> dict[str, str]:
 
 
 def _weights(path: Path, weights: Weights, constants: Iterable[Constant]) -> Path:
-    """Write the constants, in one step."""
+    """Write the file of constants."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    staged = path.with_name(f".{path.name}.{os.urandom(4).hex()}.part")
-    try:
-        with open(staged, "xb") as file:
-            for piece in pieces(weights, tuple(constants)):
-                file.write(piece)
-        os.replace(staged, path)
-    finally:
-        staged.unlink(missing_ok=True)
+    with open(path, "wb") as file:
+        for piece in pieces(weights, tuple(constants)):
+            file.write(piece)
     return path
 
 
 def _libraries(folder: Path, view: ProgramView, tools: Tools, objects: dict[str, bytes]) -> tuple[Path, ...]:
+    """Compile the glue, and link it with the object code, by symbol."""
     name = view.prefix
-    place = (folder / "lib").resolve()
     source = (folder / "src" / name / f"{name}.c").resolve()
-    include = (folder / "include").resolve()
-    own = Tools((*tools.cc, f"-I{include}"), tools.ar)
-    with workplace(place) as work:
+    own = Tools((*tools.cc, f"-I{(folder / 'include').resolve()}"), tools.ar)
+    shared, static = folder / "lib" / f"lib{name}.so", folder / "lib" / f"lib{name}.a"
+    with tempfile.TemporaryDirectory(prefix="opgen-link-") as place:
+        work = Path(place)
         paths = compile_sources(own, [source], work, 1)
         for symbol, code in objects.items():
             paths.append(work / f"{symbol}.o")
-            plain.write(paths[-1], code)
-        link_shared(tools, paths, [f.name for f in view.functions.values()], work / f"lib{name}.so")
-        archive(tools, paths, work / f"lib{name}.a")
-        for file in (f"lib{name}.so", f"lib{name}.a"):
-            os.replace(work / file, place / file)
-    return (place / f"lib{name}.so", place / f"lib{name}.a")
+            paths[-1].write_bytes(code)
+        link_shared(tools, paths, [f.name for f in view.functions.values()], shared.resolve())
+        archive(tools, paths, static.resolve())
+    return shared, static

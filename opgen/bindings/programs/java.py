@@ -16,7 +16,7 @@ import jinja2
 
 from opgen.bindings.c.layout import fitted
 from opgen.bindings.cpp.render import VERSION
-from opgen.bindings.java.build import Built, Sources, build_sources
+from opgen.bindings.java.build import Built, Progress, Sources, build_sources
 from opgen.bindings.java.names import check_package, lower_camel
 from opgen.bindings.java.render import environment
 from opgen.bindings.java.text import Names, javadoc_text
@@ -137,13 +137,13 @@ class ModelView:
         return "".join(_DESCRIPTORS[t.type] for t in self.tensors)
 
 
-def build_java(view: ProgramView, folder: Path, package: str | None = None) -> Built:
+def build_java(view: ProgramView, folder: Path, package: str | None = None, progress: Progress | None = None) -> Built:
     """Write the Java class of a program into the folder of its library, and build it if there is a JDK.
 
     Raises UserError for a package that Java's classes cannot have, and for a tensor that no array of Java's holds.
     """
     v = model_view(view, package or view.prefix)
-    return build_sources(Sources(v.prefix, v.soname, dict(_texts(v))), folder)
+    return build_sources(Sources(v.prefix, v.soname, dict(_texts(v))), folder, progress)
 
 
 def model_view(view: ProgramView, package: str) -> ModelView:

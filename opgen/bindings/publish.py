@@ -1,0 +1,109 @@
+"""A build's files on their way to the user's folder: made apart, then moved there together.
+
+Nothing that opgen did not write is replaced (`owned.py`), and a build that fails or is ended leaves the folder as it
+was (`commit.py`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from opgen.bindings.commit import commit
+from opgen.bindings.owned import require_folders, require_owned
+from opgen.bindings.record import Record
+from opgen.bindings.workplace import workplace
+
+
+@dataclass(frozen=True)
+class Output:
+    """The folder that a library is built for: `tree` is where its files are made, laid out as they will be there.
+
+    `prefix` begins the library's names, `source` says for readers what it is made from, on one line.
+    """
+
+    folder: Path
+    prefix: str
+    source: str
+    overwrite: bool
+    tree: Path
+
+    def require_owned(self, names: Iterable[str]) -> None:
+        """Raise UserError if a file may not be replaced.  Early, a build is not in vain."""
+        wanted = list(names)
+        require_folders(self.folder, wanted)
+        record = Record.read(self.folder / Record.name(self.prefix))
+        for name in wanted:
+            if not self._is_own_link(name):
+                require_owned(self.folder / name, record.digests(name), self.overwrite)
+
+    def placed(self, paths: Iterable[Path]) -> tuple[Path, ...]:
+        """Return where files of the tree will be."""
+        return tuple(self.folder / path.relative_to(self.tree) for path in paths)
+
+    def publish(self) -> None:
+        """Move all files to the folder."""
+        names = sorted(p.relative_to(self.tree).as_posix() for p in self.tree.rglob("*") if not _is_folder(p))
+        record = Record.name(self.prefix)
+        with _locked(self.folder):
+            before, made = Record.read(self.folder / record), Record.of(self.tree, names)
+            differing = [n for n in names if not _same(self.folder / n, self.tree / n)]
+            self.require_owned([*differing, record])
+            # If the process is killed among the renames, this lists what it leaves, old or new.
+            self._commit([record], before.joined(made))
+            self._commit([*differing, record], before.updated(made))
+
+    def _commit(self, names: Sequence[str], record: Record) -> None:
+        """Move files to the folder, with a record among them."""
+        written = self.tree / Record.name(self.prefix)
+        written.write_text(record.text(self.source), encoding="utf-8")
+        kept = Path(tempfile.mkdtemp(dir=self.tree.parent))
+        commit(self.folder, {name: self.tree / name for name in names}, (), kept)
+
+    def _is_own_link(self, name: str) -> bool:
+        """True for the link to the library of some version, beside it."""
+        path = self.folder / name
+        return path.is_symlink() and bool(re.fullmatch(rf"{re.escape(f'lib{self.prefix}.so')}\.\d+", os.readlink(path)))
+
+
+@contextlib.contextmanager
+def output(folder: Path, prefix: str, source: str, overwrite: bool = False) -> Iterator[Output]:
+    """Give a place to build in; what is there when the block is done goes to the folder, unless it raises."""
+    with workplace(folder) as work:
+        tree = work / "tree"
+        tree.mkdir()
+        found = Output(folder, prefix, source, overwrite, tree)
+        yield found
+        found.publish()
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Keep other builds from moving files into the folder meanwhile."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
+
+
+def _same(old: Path, new: Path) -> bool:
+    """True if a small file need not be replaced, since it holds what is to be written."""
+    if new.is_symlink() or old.is_symlink() or not old.is_file() or old.stat().st_size != new.stat().st_size:
+        return False
+    with open(old, "rb") as one, open(new, "rb") as other:
+        while piece := one.read(1 << 20):
+            if piece != other.read(1 << 20):
+                return False
+    return True

@@ -1,0 +1,78 @@
+"""A hidden folder in which files are made before they take their places: gone afterwards.
+
+If its process was killed, the next one removes it: a lock is held on a file in it as long as its process lives, and a
+folder whose lock is free was left behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+_NAME = re.compile(r"\.build-[0-9a-f]{16}")
+_LOCK = "opgen.lock"
+
+
+@contextlib.contextmanager
+def workplace(place: Path) -> Iterator[Path]:
+    """Give an empty folder in `place`, by its absolute path, after the removal of what killed processes left there.
+
+    `place` is made if it is not there; if it is empty in the end, it goes again.
+    """
+    made = make_folders(place)
+    folder = place.resolve() / f".build-{os.urandom(8).hex()}"
+    try:
+        sweep(place)
+        folder.mkdir(mode=0o700)
+        unlocked = folder / f"{_LOCK}.new"
+        with open(unlocked, "x") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            unlocked.rename(folder / _LOCK)  # a lock that can be seen is held
+            inner = folder / "files"
+            inner.mkdir()
+            yield inner
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        remove_empty(made)
+
+
+def write(path: Path, text: str) -> Path:
+    """Write a file of text, and make the folders above it; return its path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8", newline="")
+    return path
+
+
+def make_folders(place: Path) -> list[Path]:
+    """Make a folder and those above it; return those that were not there, the outermost first."""
+    missing = [p for p in (place, *place.parents) if not os.path.lexists(p)][::-1]
+    place.mkdir(parents=True, exist_ok=True)
+    return missing
+
+
+def remove_empty(folders: list[Path]) -> None:
+    """Remove those of some folders, which lie in each other, that are empty."""
+    with contextlib.suppress(OSError):
+        for folder in reversed(folders):
+            folder.rmdir()
+
+
+def sweep(place: Path) -> None:
+    """Remove what killed processes left in a folder."""
+    for folder in place.iterdir():
+        if _NAME.fullmatch(folder.name) and stat.S_ISDIR(folder.lstat().st_mode):
+            with contextlib.suppress(OSError):  # another process may be at the same; what cannot be removed stays
+                _remove_if_left(folder)
+
+
+def _remove_if_left(folder: Path) -> None:
+    """Remove a workplace whose process is gone; without a lock it is one that was just begun, or somebody else's."""
+    with open(folder / _LOCK) as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder)
