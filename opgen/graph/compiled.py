@@ -165,7 +165,7 @@ class CompiledModel:
         read = plan.readable(given)
         results = plan.new(given, out)
         plan.run(read, results)
-        if not self._programs.steering:  # else what the tensors hold decides which program it is
+        if not ready.known:  # else what the tensors hold decides which program it is
             self._short[asked()] = plan.launcher() if len(plan.results) == 1 else _several(plan)
         for t in (*tensors, *(out or ())):
             learn(t)

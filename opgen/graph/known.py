@@ -1,17 +1,19 @@
 """Values that are known before a model runs: constants, and what follows from constants and shapes alone.
 
-They are worked out when somebody asks for them.
+They are worked out when somebody asks for them.  The elements of inputs may be offered, too: they are looked at when
+somebody asks for what follows from them, and only those; the input itself stays one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 
 from opgen.diagnostics import UserError
 from opgen.graph.bound import bind
 from opgen.graph.interpret import worked_out
 from opgen.graph.nodes import Array, Data, Node, Value
+from opgen.graph.offered import Offered
 from opgen.graph.steps import steps
 
 MOST = 2**16
@@ -29,7 +31,12 @@ class UncomputableError(UserError):
 class Knowledge:
     """What is known of the values of a graph that grows."""
 
-    def __init__(self) -> None:
+    def __init__(self, offered: Mapping[str, Array]) -> None:
+        """`offered` are the elements of inputs."""
+        self._offered = offered
+        self._derived = not isinstance(offered, Offered) or offered.derived
+        self._sources: dict[str, frozenset[str]] = {name: frozenset((name,)) for name in offered}
+        """The inputs whose elements are offered that a value follows from."""
         self._data: dict[str, Data] = {}
         self._computable: dict[str, tuple[Node, tuple[Value, ...]]] = {}
         self._worked_out: set[str] = set()
@@ -42,9 +49,12 @@ class Knowledge:
     def node(self, node: Node, inputs: Sequence[Value], outputs: Sequence[Value]) -> None:
         """A node whose inputs are there; its results can be known if all whose elements it reads can."""
         read = [v for v, t in zip(inputs, node.op.spec.tensors, strict=True) if not t.shape_only]
-        known = all(v.name in self._data or v.name in self._computable for v in read)
+        known = all(v.name in self._data or v.name in self._computable or v.name in self._offered for v in read)
         if known and all(prod(v.shape) <= MOST for v in outputs):
             self._computable.update((v.name, (node, tuple(inputs))) for v in outputs)
+            sources = frozenset[str]().union(*(self._sources.get(v.name, ()) for v in read))
+            if sources:
+                self._sources.update((v.name, sources) for v in outputs)
 
     def worked_out(self, name: str) -> bool:
         """Whether a node's result has been asked for, and is known."""
@@ -56,6 +66,10 @@ class Knowledge:
 
     def elements(self, name: str) -> Array | None:
         """The elements of a value, worked out if they can be known; else None.  Raises UncomputableError."""
+        unread = [source for source in self._sources.get(name, ()) if source not in self._data]
+        if unread and name not in self._offered and not self._derived:
+            return None
+        self._data.update((source, Data(self._offered[source])) for source in unread)
         waiting = [name]
         while waiting:
             last = waiting[-1]

@@ -25,6 +25,7 @@ from opgen.graph.arena import ArenaPool
 from opgen.graph.held import Store
 from opgen.graph.limits import TooMuchError, allowed, bytes_of
 from opgen.graph.loaded import LoadedProgram, StepFailed
+from opgen.graph.offered import Offered
 from opgen.graph.problems import ModelError, Problem
 from opgen.graph.recall import Recall
 from opgen.graph.runnable import Runnable
@@ -46,15 +47,20 @@ if TYPE_CHECKING:
 PROGRAMS = 16
 """How many programs a model keeps."""
 
-STEERING = 64
-"""Elements of an input whose values may decide about shapes: more than any list of sizes or axes has."""
+DECIDING = 64
+"""Elements of an input that may decide about shapes: more than any list of sizes or axes has."""
+
+VARIED = 8
+"""Programs for the same shapes and other elements that are kept, from which on a model that can run in parts computes
+what follows from elements apart: the largest of some lengths varies less than they do.
+"""
 
 Prepare: TypeAlias = "Callable[[Mapping[str, Kind], Mapping[str, Array]], Graph]"
 """The graph for inputs of some types and shapes, and for the elements of those that decide about shapes.  Raises
 ArgumentError for inputs that do not fit, ModelError for what cannot be made.
 """
 
-_Key: TypeAlias = "tuple[tuple[tuple[int, ...], ...], tuple[bytes, ...], Mode]"
+_Key: TypeAlias = "tuple[tuple[tuple[int, ...], ...], tuple[tuple[str, bytes], ...], Mode]"
 """The shapes of the inputs, the elements of those that decide, and the algorithms that kernels may be computed by."""
 
 
@@ -87,8 +93,6 @@ class Programs:
         inputs of floats may decide about shapes, too.
         """
         self.pool = ArenaPool()
-        self.steering: tuple[str, ...] = ()
-        """The inputs whose values decide about shapes: each of their values has a program of its own."""
         self._name = name
         self._inputs = dict(inputs)
         self._prepare = prepare
@@ -114,21 +118,19 @@ class Programs:
         """The program for some inputs, made if there is none; without `elements` only their types and shapes count."""
         arrays = dict(zip(self._inputs, given, strict=True))
         with self._lock:
-            found = self._ready.get(self._key(arrays))
-            if found is None:
+            shapes, way = tuple(a.shape for a in arrays.values()), mode()
+            key = next((k for k in reversed(self._ready) if k[::2] == (shapes, way) and _holds(k[1], arrays)), None)
+            if key is None:
                 found = self._made(arrays, elements)
-                self._ready[self._key(arrays)] = found
+                key = shapes, tuple((name, a.tobytes()) for name, a in found.known.items()), way
+                self._ready[key] = found
                 self._forget()
-            self._ready.move_to_end(self._key(arrays))
-            return found
-
-    def _key(self, arrays: Mapping[str, Array]) -> _Key:
-        steered = tuple(arrays[name].tobytes() for name in self.steering)
-        return tuple(a.shape for a in arrays.values()), steered, mode()
+            self._ready.move_to_end(key)
+            return self._ready[key]
 
     def _made(self, arrays: Mapping[str, Array], elements: bool) -> Ready:
         kinds = {name: (self._inputs[name], a.shape) for name, a in arrays.items()}
-        given = arrays if elements else {}
+        given = {name: a for name, a in arrays.items() if self._may_decide(name, a)} if elements else {}
         loaded, known, graph = self._recalled(kinds, given) or self._anew(kinds, given)
         self._check(loaded.runnable, graph)
         results = tuple(Result(v.name, v.shape, v.dtype.name) for v in loaded.runnable.outputs)
@@ -151,16 +153,18 @@ class Programs:
             raise ModelError(self._name, [Problem(node.name, node.op.spec.name, reason, node.origin)]) from None
 
     def _anew(self, kinds: Mapping[str, Kind], given: Mapping[str, Array]) -> _Made:
-        graph, known = self._prepared(kinds, given)
-        return self._loaded(graph, kinds, known), known, lambda: graph
+        shapes = tuple(shape for _, shape in kinds.values())
+        alike = sum(key[0] == shapes and bool(key[1]) for key in self._ready)
+        offered = Offered(given, derived=self._by_floats or alike < VARIED)
+        graph = self._prepare(kinds, offered)
+        return self._loaded(graph, kinds, offered.asked), offered.asked, lambda: graph
 
     def _recalled(self, kinds: Mapping[str, Kind], given: Mapping[str, Array]) -> _Made | None:
         """The program that another process made."""
         if self._recall is None:
             return None
         way = self._variety.way
-        known: Mapping[str, Array] = {name: given[name].copy() for name in self.steering if name in given}
-        taken = self._recall.take(kinds, known, given, way)
+        taken = self._recall.take(kinds, given, way)
         if taken is None:
             return None
         record, known = taken
@@ -178,31 +182,11 @@ class Programs:
         loaded = record.loaded(self.pool, self._store, made_of)
         if loaded is None:
             return None
-        if known and not self.steering:
-            self._steered_by(tuple(known))
         self._variety.made(graph)
         return loaded, known, graph
 
-    def _prepared(self, kinds: Mapping[str, Kind], arrays: Mapping[str, Array]) -> tuple[Graph, Mapping[str, Array]]:
-        """The graph for some inputs.  If there is none, perhaps there is when the elements of small ones are known."""
-        known = {name: arrays[name].copy() for name in self.steering if name in arrays}
-        try:
-            return self._prepare(kinds, known), known
-        except ModelError:
-            small = {name: a.copy() for name, a in arrays.items() if self._may_steer(name, a)}
-            if self.steering or not small:
-                raise
-        found = self._prepare(kinds, small)  # what is wrong now is wrong whatever is known
-        self._steered_by(tuple(small))
-        return found, small
-
-    def _may_steer(self, name: str, array: Array) -> bool:
-        return array.ndim <= 1 and array.size <= STEERING and (self._by_floats or not self._inputs[name].is_float)
-
-    def _steered_by(self, names: tuple[str, ...]) -> None:
-        """From now on programs are told by the elements of these inputs."""
-        self.steering = names
-        self._ready.clear()
+    def _may_decide(self, name: str, array: Array) -> bool:
+        return array.ndim <= 1 and array.size <= DECIDING and (self._by_floats or not self._inputs[name].is_float)
 
     def _loaded(self, graph: Graph, kinds: Mapping[str, Kind], known: Mapping[str, Array]) -> LoadedProgram:
         from opgen.graph.prepare import complete, load
@@ -226,6 +210,11 @@ class Programs:
             self._ready.popitem(last=False)
         count = get_num_threads()
         self.pool.trim(max(r.program.runnable.arena_bytes(count) for r in self._ready.values()))
+
+
+def _holds(known: Sequence[tuple[str, bytes]], arrays: Mapping[str, Array]) -> bool:
+    """Return whether inputs have the elements that a program is for."""
+    return all(arrays[name].tobytes() == elements for name, elements in known)
 
 
 def without_memory(dtype: DType, shape: tuple[int, ...]) -> Array:

@@ -63,10 +63,10 @@ class Record:
 
 
 @dataclass(frozen=True)
-class _Steered:
-    """That the elements of these inputs decide about shapes."""
+class _Decided:
+    """That the elements of some inputs decide about shapes: of which ones, for each program in turn."""
 
-    names: tuple[str, ...]
+    by: tuple[tuple[str, ...], ...]
 
 
 class Recall:
@@ -79,23 +79,29 @@ class Recall:
         self._changed = changed
 
     def take(
-        self, kinds: Mapping[str, Kind], known: Mapping[str, Array], given: Mapping[str, Array], way: Way
+        self, kinds: Mapping[str, Kind], given: Mapping[str, Array], way: Way
     ) -> tuple[Record, Mapping[str, Array]] | None:
-        """The record for inputs of some kinds, and the elements that it is for: those `known` to decide, or those that
-        a record says do, as they are `given`.
-        """
-        found = pickled.take(self._key(kinds, known, way), object)
-        if isinstance(found, _Steered) and all(name in given for name in found.names):
-            known = {name: given[name].copy() for name in found.names}
-            found = pickled.take(self._key(kinds, known, way), object)
-        return (found, known) if isinstance(found, Record) else None
+        """The record for inputs of some kinds, and the elements that it is for, which are among those `given`."""
+        found = pickled.take(self._key(kinds, {}, way), object)
+        if isinstance(found, Record):
+            return found, {}
+        for names in found.by if isinstance(found, _Decided) else ():
+            if all(name in given for name in names):
+                known = {name: given[name].copy() for name in names}
+                record = pickled.take(self._key(kinds, known, way), object)
+                if isinstance(record, Record):
+                    return record, known
+        return None
 
     def keep(self, kinds: Mapping[str, Kind], known: Mapping[str, Array], way: Way, record: Record) -> None:
         """Keep a program that was made."""
         if self._changed():
             return
         if known:
-            pickled.put(self._key(kinds, {}, way), _Steered(tuple(known)))
+            found = pickled.take(self._key(kinds, {}, way), object)
+            by = found.by if isinstance(found, _Decided) else ()
+            if tuple(known) not in by:
+                pickled.put(self._key(kinds, {}, way), _Decided((*by, tuple(known))))
         pickled.put(self._key(kinds, known, way), record)
 
     def _key(self, kinds: Mapping[str, Kind], known: Mapping[str, Array], way: Way) -> str:

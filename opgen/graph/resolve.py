@@ -33,13 +33,13 @@ from opgen.spec.model import Module
 def resolve(model: Model, inputs: Mapping[str, Kind], known: Mapping[str, Array] | None = None) -> Graph:
     """The graph of a model for inputs of these types and shapes.
 
-    `known` are values of inputs that are taken as fixed: such an input becomes a constant.  Raises ArgumentTypeError
+    `known` are elements of inputs that may be looked at: the graph is for inputs with the elements that were
+    (`opgen.graph.offered` notes them).  Raises ArgumentTypeError
     or ArgumentValueError for an input that does not fit the model, ModelError with all calls that cannot be made, which
     is an UndecidedError if all of them can be made when what they take is computed.
     """
-    fixed = known or {}
     _check_inputs(model, inputs)
-    work = _Resolver(fixed, allowed(_given(model, inputs)), model)
+    work = _Resolver({} if known is None else known, allowed(_given(model, inputs)), model)
     for entry in model.inputs:
         work.input(entry, inputs[entry.name])
     work.model(model)
@@ -60,7 +60,7 @@ def _given(model: Model, inputs: Mapping[str, Kind]) -> Iterator[Value]:
 
 def _check_inputs(model: Model, given: Mapping[str, Kind]) -> None:
     """Notes nothing; raises for the first input that does not fit."""
-    symbols: dict[str, tuple[int, str]] = {}
+    symbols: dict[str, tuple[int, int, str]] = {}
     for name in given:
         if all(name != entry.name for entry in model.inputs):
             raise ArgumentTypeError(model.name, name, "no such input", "a tensor")
@@ -79,9 +79,10 @@ def _check_inputs(model: Model, given: Mapping[str, Kind]) -> None:
             if isinstance(declared, int) and size != declared:
                 raise ArgumentValueError(model.name, entry.name, wanted, f"shape {list(shape)}")
             if isinstance(declared, str):
-                first, where = symbols.setdefault(declared, (size, entry.name))
+                first, at, where = symbols.setdefault(declared, (size, axis, entry.name))
                 if first != size:
-                    expected = f"dimension {axis} to be {first} ({declared}, as in '{where}')"
+                    by = f"the size of '{declared}' by dimension {at} of '{where}'"
+                    expected = f"dimension {axis} to be {first}, {by}"
                     raise ArgumentValueError(model.name, entry.name, expected, f"shape {list(shape)}")
 
 
@@ -95,25 +96,21 @@ def _declared(entry: Input) -> str:
 class _Resolver:
     """The graph as it grows.  A name in `missing` is of a value that a call with a problem would have made."""
 
-    def __init__(self, fixed: Mapping[str, Array], allowed: Allowed, model: Model) -> None:
-        self._fixed = fixed
+    def __init__(self, offered: Mapping[str, Array], allowed: Allowed, model: Model) -> None:
         self._names = {*(i.name for i in model.inputs), *made_in(model)}
         self._allowed = allowed
         self.problems: list[Problem] = []
         self.alias: dict[str, str] = {}
         self._inputs: list[Value] = []
         self._values: dict[str, Value] = {}
-        self._knowledge = Knowledge()
+        self._knowledge = Knowledge(offered)
         self._nodes: list[Node] = []
         self._taken: set[str] = set()
         self._missing: set[str] = set()
 
     def input(self, entry: Input, kind: Kind) -> None:
-        value = self._values[entry.name] = Value(entry.name, *kind)
-        if entry.name in self._fixed:
-            self._knowledge.constant(value, Data(self._fixed[entry.name]))
-        else:
-            self._inputs.append(value)
+        self._values[entry.name] = Value(entry.name, *kind)
+        self._inputs.append(self._values[entry.name])
 
     def model(self, model: Model) -> None:
         """Adds what a model holds, its own inputs being there."""
@@ -306,11 +303,11 @@ class _Resolver:
                 nodes.append(node)
                 wanted.update(node.inputs)
         nodes.reverse()
-        made = {name for node in nodes for name in node.outputs}
+        wanted -= {v.name for v in self._inputs} | {name for node in nodes for name in node.outputs}
         constants = tuple(
             Constant(self._values[name], data)
             for name in self._values
-            if name in wanted - made and (data := self._knowledge.data(name)) is not None
+            if name in wanted and (data := self._knowledge.data(name)) is not None
         )
         values = tuple(self._values[name] for node in nodes for name in node.outputs)
         named = tuple(model.outputs) if tuple(outputs) != model.outputs else ()

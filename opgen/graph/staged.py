@@ -200,9 +200,8 @@ class StagedModel(CompiledModel):
         loaded = super().programs[-1]
         kept = self._programs.kept[-1]
         kinds = {v.name: (v.dtype, v.shape) for v in loaded.runnable.inputs}
-        known = {name: (self._inputs[name], a.shape) for name, a in kept.known.items()}
-        found = self.stages({**known, **kinds}, kept.known)
-        seconds = step_seconds(loaded, drawn(kinds) if inputs is None else inputs) if times else None
+        found = self.stages(kinds, kept.known)
+        seconds = step_seconds(loaded, {**drawn(kinds), **kept.known} if inputs is None else inputs) if times else None
         return explained(found.report, found.last, loaded.program, get_num_threads(), seconds)
 
     def stages(self, kinds: Mapping[str, Kind], known: Mapping[str, Array] | None = None) -> Stages:
