@@ -185,7 +185,30 @@ op Powers { output squares: int64[3] output cubes: int64[3] squares[i] = int64(i
     assert str(caught.value) == f"Identity: argument 'Identity': {expected}"
 
 
+def test_a_list_of_inputs_gives_a_tuple_of_gradients() -> None:
+    nn = generated(OPS)
+    g = RNG.standard_normal(nn.conv2d(X, F, **ATTRS).shape)
+    for wrt in (["filter", "input"], ("filter", "input"), ["input"]):
+        expected = [opgen.gradient(nn.conv2d, wrt=name)(X, F, g, **ATTRS) for name in wrt]
+        together = opgen.gradient(nn.conv2d, wrt=wrt)
+        found = together(X, F, g, **ATTRS)
+        outs = tuple(np.empty_like(e) for e in expected)
+        assert isinstance(found, tuple)
+        assert all(r is o for r, o in zip(together(X, F, g, **ATTRS, out=outs), outs, strict=True))
+        for one, other, out in zip(found, expected, outs, strict=True):
+            np.testing.assert_array_equal(one, other)
+            np.testing.assert_array_equal(out, other)
+        captured = opgen.compile(lambda g, together=together: together(X, F, g, **ATTRS))(g)
+        np.testing.assert_allclose(captured[0], expected[0], rtol=1e-12)
+        assert list(inspect.signature(together).parameters)[:3] == ["input", "filter", "grad_output"]
+    with pytest.raises(ArgumentTypeError, match="argument 'out': expected a tuple of 1 arrays, given float64"):
+        together(X, F, g, **ATTRS, out=outs[0])
+
+
 def test_what_is_refused() -> None:
+    for wrong in ([], 3, ["input", 3]):
+        with pytest.raises(UserError, match="'wrt': expected the name of an input, or a list of names, given"):
+            opgen.gradient(generated(OPS).conv2d, wrt=wrong)  # type: ignore[arg-type]
     with pytest.raises(UserError, match=r"^expected a function of a generated module, given len$"):
         opgen.gradient(len, wrt="x")
     with pytest.raises(UserError, match=r"^expected a function of a generated module, given test_what_is_refused$"):

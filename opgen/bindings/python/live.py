@@ -17,6 +17,7 @@ from typing import Any
 
 from opgen import grad
 from opgen.bindings.python.render import render_module
+from opgen.bindings.python.several import several
 from opgen.diagnostics import UserError
 from opgen.runtime.describe import describe
 from opgen.runtime.specialize import Library
@@ -35,7 +36,7 @@ def load(path: str | os.PathLike[str]) -> ModuleType:
 
 
 def gradient(function: Callable[..., object], wrt: str | Sequence[str]) -> Callable[..., Any]:
-    """The gradient of an op with respect to one of its inputs, as a function; or that of a compiled function.
+    """The gradient of an op with respect to one of its inputs, or several, as a function; or of a compiled function.
 
     `function` is an op's function in a generated module, in one that `load` gave, or itself a gradient.  The result
     takes the op's inputs (only the shapes of those on whose values the gradient does not depend), for each output y
@@ -46,8 +47,13 @@ def gradient(function: Callable[..., object], wrt: str | Sequence[str]) -> Calla
         by_x = opgen.gradient(ops.blend, wrt="x")  # ops.blend(x, y, weight) gives z
         dx = by_x(x, y, grad_z, weight=0.5)
 
+    For a list of inputs the result gives a tuple of gradients, in that order; so does its `out` take one.
+
+        by_both = opgen.gradient(ops.blend, wrt=["x", "y"])
+        dx, dy = by_both(x, y, grad_z, weight=0.5)
+
     Of a function that `opgen.compile` gave, the result takes the function's arguments and, by its name, `grad`: the
-    gradient with respect to the function's results (without it, that of their sum); `wrt` may be several arguments.
+    gradient with respect to the function's results (without it, that of their sum).
 
         step = opgen.gradient(loss, wrt=("w", "b"))
         dw, db = step(x, w, b)
@@ -59,10 +65,13 @@ def gradient(function: Callable[..., object], wrt: str | Sequence[str]) -> Calla
     if callable(derive):  # a compiled function's own
         found: Callable[..., Any] = derive(wrt)
         return found
-    if not isinstance(wrt, str):
-        raise UserError(f"the gradient of an op is with respect to one input, by its name, not {describe(wrt)}")
     library, op = _origin(function)
-    return _gradient(library, op.name, wrt)
+    if isinstance(wrt, str):
+        return _gradient(library, op.name, wrt)
+    if not isinstance(wrt, Sequence) or not wrt or not all(isinstance(name, str) for name in wrt):
+        expected = "the name of an input, or a list of names"
+        raise UserError(f"{op.name}: the gradient's 'wrt': expected {expected}, given {describe(wrt)}")
+    return several(op.name, [_gradient(library, op.name, name) for name in wrt], wrt)
 
 
 @functools.cache
