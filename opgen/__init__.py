@@ -8,6 +8,7 @@
     empty(shape, dtype)         a new array on a cache line, which kernels read faster than most of numpy's own
     to_device(array)            a copy of an array on a CUDA device, for calls that run there in place
     counters()                  for each op how many kernels were made for certain sizes, and how many for any
+    ops                         the operators that come with opgen: `opgen.ops.nn`, `opgen.ops.onnx`
     __version__                 the version of opgen, as text
 
 They are imported when they are first used, so that `import opgen` costs nothing.
@@ -18,6 +19,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from opgen import ops
     from opgen.bindings.python.live import gradient, load
     from opgen.compiling import compile
     from opgen.runtime.algorithms import algorithms
@@ -26,36 +28,44 @@ if TYPE_CHECKING:
     from opgen.runtime.placement import device, to_device
     from opgen.runtime.version import VERSION as __version__
 
-__all__ = ["__version__", "algorithms", "compile", "counters", "device", "empty", "gradient", "load", "to_device"]
+__all__ = [
+    "__version__",
+    "algorithms",
+    "compile",
+    "counters",
+    "device",
+    "empty",
+    "gradient",
+    "load",
+    "ops",
+    "to_device",
+]
+
+_PLACES = {
+    "__version__": ("opgen.runtime.version", "VERSION"),
+    "algorithms": ("opgen.runtime.algorithms", "algorithms"),
+    "compile": ("opgen.compiling", "compile"),
+    "counters": ("opgen.runtime.counters", "counters"),
+    "device": ("opgen.runtime.placement", "device"),
+    "empty": ("opgen.runtime.empty", "empty"),
+    "gradient": ("opgen.bindings.python.live", "gradient"),
+    "load": ("opgen.bindings.python.live", "load"),
+    "ops": ("opgen.ops", None),
+    "to_device": ("opgen.runtime.placement", "to_device"),
+}
+"""The module that has each public name, and the name there; None for the module itself."""
 
 
 def __getattr__(name: str) -> object:
-    if name not in __all__:
+    if name not in _PLACES:
         raise AttributeError(f"module 'opgen' has no attribute {name!r}")
-    if name == "__version__":
-        from opgen.runtime.version import VERSION
+    from importlib import import_module
 
-        return VERSION
-    if name == "algorithms":
-        from opgen.runtime.algorithms import algorithms
+    module, attribute = _PLACES[name]
+    found = import_module(module)
+    return found if attribute is None else getattr(found, attribute)
 
-        return algorithms
-    if name == "compile":
-        from opgen.compiling import compile
 
-        return compile
-    if name == "counters":
-        from opgen.runtime.counters import counters
-
-        return counters
-    if name == "empty":
-        from opgen.runtime.empty import empty
-
-        return empty
-    if name in ("device", "to_device"):
-        from opgen.runtime import placement
-
-        return getattr(placement, name)
-    from opgen.bindings.python import live
-
-    return getattr(live, name)
+def __dir__() -> list[str]:
+    """The public names, for TAB in an interactive session, beside what a module has anyway."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
