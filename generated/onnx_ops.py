@@ -3651,7 +3651,7 @@ def hardmax(
     axis: int | None = -1,
     out: Array | None = None,
 ) -> Array:
-    """1 where the first largest element along a dimension is, and 0 elsewhere.
+    """1 where the first largest element along a dimension is, or the first NaN, and 0 elsewhere.
 
     Args:
         input: T[before..., n, after...]. The values.
@@ -3667,8 +3667,7 @@ def hardmax(
 
     Formula:
         rank before = axis of input
-        peak[b..., a...] = max[j](input[b..., j, a...])
-        first[b..., a...] = min[j if input[b..., j, a...] == peak[b..., a...]](int64(j))
+        first[b..., a...] = argmax[j](input[b..., j, a...])
         output[b..., j, a...] = if first[b..., a...] == int64(j) then 1 else 0
 
     Raises:
@@ -3692,7 +3691,7 @@ def hardmax_of_rows(
     axis: int | None = 1,
     out: Array | None = None,
 ) -> Array:
-    """1 where the first largest element is of all that lies at `axis` and behind, and 0 elsewhere.
+    """1 where the first largest element, or the first NaN, is of all that lies at `axis` and behind; 0 elsewhere.
 
     Args:
         input: T[before..., row...]. The values.
@@ -3709,7 +3708,8 @@ def hardmax_of_rows(
     Formula:
         rank before = axis of input
         peak[b...] = max[j... < row...](input[b..., j...])
-        first[b...] = min[j... < row... if input[b..., j...] == peak[b...]](int64(ravel(j, row)))
+        first[b...] = min[j... < row... if input[b..., j...] == peak[b...] or isnan(input[b..., j...])](
+            int64(ravel(j, row)))
         output[b..., j...] = if first[b...] == int64(ravel(j, row)) then 1 else 0
 
     Raises:
@@ -4694,7 +4694,7 @@ def absolute(
         Y: T[dims...]. The results, in the shape of `X`.
 
     Types:
-        T: int8, int16, int32, int64, float16, bfloat16, float32, float64
+        T: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
 
     Formula:
         Y[i...] = abs(X[i...])
@@ -4755,7 +4755,7 @@ def sign(
     *,
     out: Array | None = None,
 ) -> Array:
-    """1 for what is above 0, -1 for what is below, else 0.
+    """1 for what is above 0, -1 for what is below; 0 and NaN stay.
 
     Args:
         input: T[dims...]. The values.
@@ -4766,10 +4766,10 @@ def sign(
         output: T[dims...]. The results, in the shape of `input`.
 
     Types:
-        T: int8, int16, int32, int64, float16, bfloat16, float32, float64
+        T: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
 
     Formula:
-        output[i...] = if input[i...] > 0 then 1 else if input[i...] < 0 then -1 else 0
+        output[i...] = sign(input[i...])
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
@@ -5274,7 +5274,7 @@ def p_relu(
         Y: T[dims...]. The results, in the shape of `X`.
 
     Types:
-        T: float16, bfloat16, float32, float64
+        T: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
 
     Formula:
         Y[i...] = if X[i...] < 0 then slope[i...] * X[i...] else X[i...]
@@ -6368,7 +6368,8 @@ def max_pool(
 
     Returns:
         Y: T[batch, channels, out...]. One value for each window.
-        Indices: int64[batch, channels, out...], or none. Where in `X` each was first found, as a number.
+        Indices: int64[batch, channels, out...], or none. Where in `X` each was first found, as a number; NaN is the
+            largest.
 
     Types:
         T: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
@@ -6384,7 +6385,8 @@ def max_pool(
         place_in_image[x...] = if storage_order then int64(ravel(reversed(x), reversed(size))) else int64(ravel(x,
             size)) where x... < size...
         Indices[n, c, y...] = min[r... < kernel_shape... if (X[n, c, (y * strides + r * dilations - head)...] else
-            0) == largest[n, c, y...]]( int64((n * channels + c) * prod(size...)) + place_in_image[(y * strides + r
+            0) == largest[n, c, y...] or X[n, c, (y * strides + r * dilations - head)...] != X[n, c, (y * strides +
+            r * dilations - head)...]]( int64((n * channels + c) * prod(size...)) + place_in_image[(y * strides + r
             * dilations - head)...])
 
     Raises:
@@ -6807,7 +6809,7 @@ def dynamic_quantize_linear(
     Formula:
         least[] = min(0, min[i... < dims...](x[i...]))
         greatest[] = max(0, max[i... < dims...](x[i...]))
-        scale[] = (greatest[] - least[]) / 255
+        scale[] = if greatest[] == least[] then 1 else (greatest[] - least[]) / 255
         zero[] = round(max(0, min(255, -least[] / scale[])))
         y[i...] = uint8(max(0, min(255, round(x[i...] / scale[]) + zero[])))
         y_scale[] = scale[]
@@ -7003,7 +7005,7 @@ def q_linear_mat_mul(
     *,
     out: Array | None = None,
 ) -> Array:
-    """Products of matrices of few bits, in few bits: sums in 32 bits, scaled, rounded (ties to even), and saturated.
+    """Products of matrices of few bits, in few bits: sums in 32 bits, scaled, rounded (ties to even), moved by a zero point, saturated.
 
     `a` has one scale or one for each row, `b` one or one for each column.
 
@@ -7034,12 +7036,13 @@ def q_linear_mat_mul(
             j...]) - int32(b_zero_point[j...])))
         near[n..., i..., j...] = sum[k]( (float32(a[n..., i..., k]) - float32(a_zero_point[i...])) *
             (float32(b[n..., k, j...]) - float32(b_zero_point[j...])))
-        moved[n..., i..., j...] = (if is_float(A) or is_float(B) then near[n..., i..., j...] else
+        steps[n..., i..., j...] = (if is_float(A) or is_float(B) then near[n..., i..., j...] else
             float32(exact[n..., i..., j...])) * (float32(a_scale[i...]) * float32(b_scale[j...]) /
-            float32(y_scale[repeat(0, rank(one))...] else 1)) + float32(y_zero_point[repeat(0, rank(one))...] else
-            0)
+            float32(y_scale[repeat(0, rank(one))...] else 1))
+        moved[n..., i..., j...] = (if is_float(Y) then steps[n..., i..., j...] else round(steps[n..., i..., j...]))
+            + float32(y_zero_point[repeat(0, rank(one))...] else 0)
         y[n..., i..., j...] = Y(if is_float(Y) then max(-greatest(Y), min(greatest(Y), moved[n..., i..., j...]))
-            else round(moved[n..., i..., j...]))
+            else moved[n..., i..., j...])
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
@@ -7077,7 +7080,7 @@ def q_linear_conv(
     group: int | None = 1,
     out: Array | None = None,
 ) -> Array:
-    """The convolution of images of 8 bits, in 8 bits: sums in 32 bits, scaled, rounded (ties to even), and saturated.
+    """The convolution of images of 8 bits, in 8 bits: sums in 32 bits, scaled, rounded (ties to even), moved by a zero point, saturated.
 
     Places in the padding stand for 0.
 
@@ -7124,8 +7127,8 @@ def q_linear_conv(
         y[n, g * group_outputs + k, z...] = Y(round(float32(sum[c, r...]( (int32(x[n, g * group_channels + c, (z *
             strides + r * dilations - head)...]) - int32(x_zero_point[repeat(0, rank(one))...] else 0)) * (int32(w[g
             * group_outputs + k, c, r...]) - zeros[g * group_outputs + k])) + (if present(B) then B[g *
-            group_outputs + k] else 0)) * factor[g * group_outputs + k] + float32(y_zero_point[repeat(0,
-            rank(once))...] else 0)))
+            group_outputs + k] else 0)) * factor[g * group_outputs + k]) + float32(y_zero_point[repeat(0,
+            rank(once))...] else 0))
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
@@ -8344,7 +8347,7 @@ def reduce_l1(
         reduced: T[(if keepdims then place(drop(dims, at), 1, at) else drop(dims, at))...]. The reduced tensor.
 
     Types:
-        T: int8, int16, int32, int64, float16, bfloat16, float32, float64
+        T: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
 
     Formula:
         at... = (if count(axes) > 0 then normalised(axes, rank(data)) else if noop_with_empty_axes then [] else
@@ -8387,7 +8390,7 @@ def reduce_l1_by_attributes(
         reduced: T[(if keepdims then place(drop(dims, at), 1, at) else drop(dims, at))...]. The reduced tensor.
 
     Types:
-        T: int8, int16, int32, int64, float16, bfloat16, float32, float64
+        T: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
 
     Formula:
         at... = (if present(axes) then normalised(axes, rank(data)) else positions(rank(data)))...
@@ -9849,8 +9852,8 @@ def grid_sample(
         grid: G[batch, out..., axes]. For each element of the result its place: from -1 to 1 along each dimension,
             the last one first.
         mode: One of "linear", "nearest", "cubic". How a value between places is found. The default is "linear".
-        padding_mode: One of "zeros", "border", "reflection". What is outside: 0, the nearest element, or the image
-            reflected at its border. The default is "zeros".
+        padding_mode: One of "zeros", "border", "reflection". What is outside, for each element that is read: 0, the
+            nearest one, or the image reflected at its border. The default is "zeros".
         align_corners: True or False. Whether -1 and 1 are the middles of the first and the last element, and not
             the ends of the image. The default is False.
         out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
@@ -9872,11 +9875,12 @@ def grid_sample(
         raw[n, d, o...] = if align_corners then ((grid[n, o..., count(axis) - 1 - d] else 0) + 1) / 2 * span[d] else
             (((grid[n, o..., count(axis) - 1 - d] else 0) + 1) * span[d] - 1) / 2
         asked[n, d, o...] = if reach == 1 then round(raw[n, d, o...]) else raw[n, d, o...]
+        spare = if reach == 4 then 3 else 0
         far[n, d, o...] = rem(abs(asked[n, d, o...] - G(corner - 1) / 2), max(2 * span[d], 1))
         place[n, d, o...] = if G(corner - 1) / 2 <= asked[n, d, o...] and asked[n, d, o...] <= G(corner - 1) / 2 +
             span[d] or padding_mode == zeros then asked[n, d, o...] else if padding_mode == border then
-            min(max(asked[n, d, o...], 0), G(most[d] - 1)) else if far[n, d, o...] <= span[d] then G(corner - 1) / 2
-            + far[n, d, o...] else G(corner - 1) / 2 + 2 * span[d] - far[n, d, o...]
+            min(max(asked[n, d, o...], G(0 - spare)), G(most[d] - 1 + spare)) else if far[n, d, o...] <= span[d]
+            then G(corner - 1) / 2 + far[n, d, o...] else G(corner - 1) / 2 + 2 * span[d] - far[n, d, o...]
         near[n, d, r, o...] = int64(floor(place[n, d, o...])) + int64(r) - max(reach // 2 - 1, 0) where r < reach
         wave[n, d, r, o...] = near[n, d, r, o...] % max(2 * (most[d] - corner), 1)
         tap[n, d, r, o...] = if padding_mode == zeros then near[n, d, r, o...] else if padding_mode == border then
@@ -9925,8 +9929,8 @@ def grid_sample_of_images(
             the last one first.
         mode: One of "bilinear", "nearest", "bicubic". How a value between places is found. The default is
             "bilinear".
-        padding_mode: One of "zeros", "border", "reflection". What is outside: 0, the nearest element, or the image
-            reflected at its border. The default is "zeros".
+        padding_mode: One of "zeros", "border", "reflection". What is outside, for each element that is read: 0, the
+            nearest one, or the image reflected at its border. The default is "zeros".
         align_corners: True or False. Whether -1 and 1 are the middles of the first and the last element, and not
             the ends of the image. The default is False.
         out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
@@ -9948,11 +9952,12 @@ def grid_sample_of_images(
         raw[n, d, o...] = if align_corners then ((grid[n, o..., count(axis) - 1 - d] else 0) + 1) / 2 * span[d] else
             (((grid[n, o..., count(axis) - 1 - d] else 0) + 1) * span[d] - 1) / 2
         asked[n, d, o...] = if reach == 1 then round(raw[n, d, o...]) else raw[n, d, o...]
+        spare = if reach == 4 then 3 else 0
         far[n, d, o...] = rem(abs(asked[n, d, o...] - G(corner - 1) / 2), max(2 * span[d], 1))
         place[n, d, o...] = if G(corner - 1) / 2 <= asked[n, d, o...] and asked[n, d, o...] <= G(corner - 1) / 2 +
             span[d] or padding_mode == zeros then asked[n, d, o...] else if padding_mode == border then
-            min(max(asked[n, d, o...], 0), G(most[d] - 1)) else if far[n, d, o...] <= span[d] then G(corner - 1) / 2
-            + far[n, d, o...] else G(corner - 1) / 2 + 2 * span[d] - far[n, d, o...]
+            min(max(asked[n, d, o...], G(0 - spare)), G(most[d] - 1 + spare)) else if far[n, d, o...] <= span[d]
+            then G(corner - 1) / 2 + far[n, d, o...] else G(corner - 1) / 2 + 2 * span[d] - far[n, d, o...]
         near[n, d, r, o...] = int64(floor(place[n, d, o...])) + int64(r) - max(reach // 2 - 1, 0) where r < reach
         wave[n, d, r, o...] = near[n, d, r, o...] % max(2 * (most[d] - corner), 1)
         tap[n, d, r, o...] = if padding_mode == zeros then near[n, d, r, o...] else if padding_mode == border then

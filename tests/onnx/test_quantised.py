@@ -139,3 +139,27 @@ def test_what_does_not_fit_is_told() -> None:
         ArgumentError, match="DequantizeLinear: argument 'x_zero_point': expected a tensor of type uint8"
     ):
         q.dequantize_linear(np.zeros(3, np.uint8), np.ones((), np.float32), np.zeros((), np.int8))
+
+
+@pytest.mark.parametrize("zero", [0, 4, 5, 127])
+@pytest.mark.parametrize("kind", ["uint8", "int8"])
+def test_ties_are_rounded_before_the_zero_point_is_added(kind: str, zero: int) -> None:
+    """Products by halves: as QuantizeLinear makes of the exact ones, whether the zero point is odd or not."""
+    limits = np.iinfo(kind)
+    x = np.arange(limits.min, limits.max + 1, dtype=kind).reshape(-1, 1)
+    one, half, none, moved = np.float32(1), np.float32(0.5), np.zeros((), kind), np.array(zero, kind)
+    wanted = ops("quantised").quantize_linear(x.astype(np.float32) * half, one, moved)
+    np.testing.assert_array_equal(wanted, np.clip(np.rint(x * half) + zero, limits.min, limits.max).astype(kind))
+    w = np.ones((1, 1), kind)
+    product = ops("quantised").q_linear_mat_mul(x, half, none, w, one, none, one, moved)
+    np.testing.assert_array_equal(product, wanted)
+    images = ops("quantised").q_linear_conv(
+        x.reshape(1, 1, 16, 16), half, none, w.reshape(1, 1, 1, 1), one, none, one, moved
+    )
+    np.testing.assert_array_equal(images.reshape(-1, 1), wanted)
+
+
+def test_zeros_alone_have_a_scale_of_1() -> None:
+    """As ONNX Runtime has it, so that nothing is divided by 0."""
+    y, scale, zero = ops("quantised").dynamic_quantize_linear(np.zeros(3, np.float32))
+    assert (y.tolist(), float(scale), int(zero)) == ([0, 0, 0], 1.0, 0)

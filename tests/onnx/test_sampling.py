@@ -34,14 +34,49 @@ def _like_the_reference(operator: str, given: Mapping[str, Array], opset: int, *
     np.testing.assert_allclose(found_by(model, given), right, rtol=1e-4, atol=1e-5)
 
 
+ALIKE = [(m, p) for m in ("nearest", "linear", "cubic") for p in ("zeros", "border", "reflection")]
+ALIKE.remove(("cubic", "border"))  # the reference moves the place to the border, not each element that is read
+
+
 @pytest.mark.parametrize("align", [0, 1])
-@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
-@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+@pytest.mark.parametrize(("mode", "padding"), ALIKE)
 def test_grid_sample(mode: str, padding: str, align: int) -> None:
     rng = np.random.default_rng([SEED, align, len(mode), len(padding)])
     x = rng.standard_normal((2, 2, 3, 5)).astype(np.float32)
     grid = rng.uniform(-2.5, 2.5, (2, 3, 4, 2)).astype(np.float32)
     _like_the_reference("GridSample", {"x": x, "grid": grid}, 20, mode=mode, padding_mode=padding, align_corners=align)
+
+
+@pytest.mark.parametrize("size", [(3, 5), (1, 1), (2, 1)])
+@pytest.mark.parametrize("align", [0, 1])
+def test_each_element_of_a_cubic_window_is_at_the_border(align: int, size: tuple[int, int]) -> None:
+    """As of an image that is padded by its border, in which all windows are inside (so PyTorch and ONNX Runtime)."""
+    rng = np.random.default_rng([SEED, align, *size])
+    x = rng.standard_normal((2, 2, *size)).astype(np.float32)
+    places = rng.uniform(-4, 8, (2, 3, 4, 2))  # along the last dimension of the image first
+    sizes, more = np.array(size[::-1]), 12
+
+    def grid(at: Array, count: Array) -> Array:
+        scaled = 2 * at / np.maximum(count - 1, 1) if align else (2 * at + 1) / count
+        return (scaled - 1).astype(np.float32)
+
+    if align and 1 in size:  # one element, in the middle of which all places are
+        places = np.where(sizes == 1, 0, places)
+    wide = np.pad(x, ((0, 0), (0, 0), (more, more), (more, more)), mode="edge")
+    modes = {"mode": "cubic", "align_corners": align}
+    given = {"x": wide, "grid": grid(places + more, sizes + 2 * more)}
+    right = found_by(model_of("GridSample", given, 20, padding_mode="zeros", **modes), given)
+    given = {"x": x, "grid": grid(places, sizes)}
+    found = found_by(model_of("GridSample", given, 20, padding_mode="border", **modes), given)
+    np.testing.assert_allclose(found, right, rtol=1e-3, atol=1e-4)
+
+
+def test_a_cubic_window_far_outside_is_the_border() -> None:
+    x = np.arange(6, dtype=np.float32).reshape(1, 1, 2, 3)
+    grid = np.array([[[[-1e30, -1e9], [1e30, 1e30], [5, -5]]]], np.float32)
+    given = {"x": x, "grid": grid}
+    found = found_by(model_of("GridSample", given, 20, mode="cubic", padding_mode="border"), given)
+    np.testing.assert_allclose(found, [[[[0, 5, 2]]]], rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("dims", [1, 3])
