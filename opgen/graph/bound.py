@@ -13,7 +13,8 @@ from typing import TypeAlias
 
 from opgen.diagnostics import InternalError
 from opgen.dtypes import lookup
-from opgen.graph.nodes import Graph, Node, Op, Value
+from opgen.graph.draft import GraphView
+from opgen.graph.nodes import Node, Op, Value
 from opgen.graph.values import Kind as Kind
 from opgen.lower import Variant, structural_attrs
 from opgen.spec.arguments import AttrArgument, CallError, CallTypeError, placed_attrs
@@ -43,7 +44,7 @@ def bind(op: Op, types: Types, attributes: Attributes, inputs: Sequence[Kind]) -
     return _bind(op, types, attributes, tuple(inputs), repr(attributes))
 
 
-def bound(graph: Graph, node: Node) -> Bound:
+def bound(graph: GraphView, node: Node) -> Bound:
     """The call that a node is."""
     kinds = [(v.dtype, v.shape) for v in (graph.value[name] for name in node.inputs)]
     return bind(node.op, node.types, node.attributes, kinds)

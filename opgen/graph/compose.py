@@ -7,15 +7,16 @@ as by the single ops, bit for bit.  Names stay, numbered where two ops have the 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from opgen.graph.bound import bound
+from opgen.graph.draft import GraphView
 from opgen.graph.equate import Equations, in_turn
 from opgen.graph.idle import without_idle
 from opgen.graph.intermediate import Intermediates
-from opgen.graph.nodes import Graph, Node, Op
+from opgen.graph.nodes import Node, Op
 from opgen.graph.rename import Namer, declared, definition_with, renamed, rewritten
 from opgen.graph.rewrite import clear_indices, without_ones
 from opgen.graph.settle import CannotComposeError, settle
@@ -29,24 +30,31 @@ _NAME = 60
 """Letters of the name of a composed op, at most."""
 
 
-def compose(graph: Graph, nodes: Sequence[Node], outside: Collection[str], inlined: Collection[str] = ()) -> Node:
+def compose(graph: GraphView, nodes: Sequence[Node], outside: Collection[str], inlined: Collection[str] = ()) -> Node:
     """One node for several, in the order of the graph; `outside` are the values that are needed beyond them.
 
     Values that are `inlined` are computed wherever they are read, as far as that changes nothing, and not stored.
     Raises CannotComposeError if there is no such op.
     """
-    parts = tuple(_given(graph, node) for node in nodes)
-    made = _composed(_Whole(parts, frozenset(outside), frozenset(inlined)))
     settled = [settle(graph, node) for node in nodes]
+    values = list(dict.fromkeys(name for node in nodes for name in (*node.inputs, *node.outputs)))
+    number = {name: str(k) for k, name in enumerate(values)}  # blocks of a model differ in names alone
+    parts = tuple(_given(graph, node, each.whole, number) for node, each in zip(nodes, settled, strict=True))
+    sets = (frozenset(number[name] for name in names) for names in (outside, inlined))
+    made = _composed(_Whole(parts, *sets))
+    inputs, outputs = (tuple(values[int(k)] for k in names) for names in (made.inputs, made.outputs))
     given = [dict(each.attributes) for each in settled]
     attributes = tuple((name, given[part][own]) for name, part, own in made.attributes)
     origin = ", ".join(dict.fromkeys(n.origin for n in nodes if n.origin))
-    return Node(nodes[-1].name, made.op, (), attributes, made.inputs, made.outputs, origin)
+    return Node(nodes[-1].name, made.op, (), attributes, inputs, outputs, origin)
 
 
 @dataclass(frozen=True)
 class _Given:
-    """A node as far as a composed op depends on it: `ones` are the sizes that are 1, no other number is among it."""
+    """A node as far as a composed op depends on it: `ones` are the sizes that are 1, no other number is among it.
+
+    Values are told apart by numbers.
+    """
 
     whole: Op
     inputs: tuple[str, ...]
@@ -58,10 +66,11 @@ class _Given:
         return self.whole.spec
 
 
-def _given(graph: Graph, node: Node) -> _Given:
+def _given(graph: GraphView, node: Node, whole: Op, number: Mapping[str, str]) -> _Given:
     sizes = bound(graph, node).environment.symbols
     ones = frozenset(name for name, size in sizes.items() if size == 1)
-    return _Given(settle(graph, node).whole, node.inputs, node.outputs, ones)
+    inputs, outputs = (tuple(number[name] for name in names) for names in (node.inputs, node.outputs))
+    return _Given(whole, inputs, outputs, ones)
 
 
 @dataclass(frozen=True)

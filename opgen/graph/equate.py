@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from opgen.graph.rename import Namer, with_sizes
+from opgen.graph.rename import Namer
 from opgen.graph.rewrite import factors
 from opgen.graph.settle import CannotComposeError
 from opgen.spec import model as m
@@ -41,7 +41,15 @@ class Equations:
         self.ones |= ones
 
     def resolve(self, e: m.Expr) -> m.Expr:
-        return with_sizes(self.values)(e)
+        return transform(self._resolved, e)
+
+    def _resolved(self, e: m.Expr) -> m.Expr:
+        """A symbol's value, in which symbols may have got values since it was noted."""
+        value = self.values.get(e.name) if isinstance(e, m.Symbol) else None
+        if value is None or not isinstance(e, m.Symbol):
+            return e
+        found = self.values[e.name] = _simple(self.resolve(value))
+        return found
 
     def equate(self, made: m.Expr, read: m.Expr, blame: str) -> None:
         """Makes a size of a tensor, as its maker and as its reader have it, one."""
@@ -105,8 +113,7 @@ class Equations:
 
     def _stands_for(self, name: str, value: m.Expr) -> None:
         self.free.discard(name)
-        put = {name: value}
-        self.values = {n: _simple(with_sizes(put)(e)) for n, e in self.values.items()} | {name: value}
+        self.values[name] = value
 
     def in_place(self, e: m.Expr) -> m.Expr:
         """An expression with values in the place of symbols, factors of 1 left out."""

@@ -129,6 +129,16 @@ class Graph:
         return {c.value.name: c for c in self.constants}
 
     @cached_property
+    def node(self) -> dict[str, Node]:
+        """The nodes by name."""
+        return {n.name: n for n in self.nodes}
+
+    @cached_property
+    def given_back(self) -> frozenset[str]:
+        """The names of the values that the caller takes."""
+        return frozenset(self.outputs)
+
+    @cached_property
     def producer(self) -> dict[str, Node]:
         """The node that makes a value."""
         return {name: node for node in self.nodes for name in node.outputs}

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from math import prod
 
 from opgen.graph.bound import Bound, bound
-from opgen.graph.nodes import Graph, Node
+from opgen.graph.draft import GraphView
+from opgen.graph.nodes import Node
 from opgen.graph.plan.views import view_of
 from opgen.graph.settle import CannotComposeError, settle
 from opgen.loop.bind import bind
@@ -76,7 +77,7 @@ class _Seen:
     chooses: bool
 
 
-def facts_of(graph: Graph, node: Node) -> Facts:
+def facts_of(graph: GraphView, node: Node) -> Facts:
     """Raises CannotComposeError for a node whose loops depend on each other."""
     op = settle(graph, node).op
     call = bound(graph, node)

@@ -119,8 +119,3 @@ def renamed(op: m.OpSpec, names: Mapping[str, str], functions: Mapping[str, str]
                 return e
 
     return rewritten(op, lambda e: transform(node, e), name)
-
-
-def with_sizes(values: Mapping[str, m.Expr]) -> Callable[[m.Expr], m.Expr]:
-    """A rewrite that puts values in the place of symbols."""
-    return lambda e: transform(lambda n: values.get(n.name, n) if isinstance(n, m.Symbol) else n, e)

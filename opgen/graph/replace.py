@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from opgen.graph.nodes import Graph, Node
@@ -10,21 +10,22 @@ from opgen.graph.nodes import Graph, Node
 
 def outside(graph: Graph, nodes: Collection[Node]) -> set[str]:
     """The values that some nodes make and that others, or the caller, take."""
-    made = {name for n in nodes for name in n.outputs}
     names = {n.name for n in nodes}
-    taken = {name for n in graph.nodes if n.name not in names for name in n.inputs} | set(graph.outputs)
-    return made & taken
+    made = {value for n in nodes for value in n.outputs}
+    read = {v for v in made if any(r.name not in names for r in graph.readers.get(v, ()))}
+    return read | made & graph.given_back
 
 
-def with_node(graph: Graph, nodes: Collection[Node], whole: Node) -> Graph:
-    """The graph with one node for several, which makes those of their results that are needed beyond them.
+def with_nodes(graph: Graph, whole: Mapping[str, Node]) -> Graph:
+    """The graph with one node for each of several groups, which makes what is needed beyond the group.
 
-    No path may lead out of them and back in.
+    `whole` has it for the name of each node of a group.  No path may lead out of a group and back in.
     """
-    gone = {n.name for n in nodes}
-    last = max(i for i, n in enumerate(graph.nodes) if n.name in gone)
-    kept = [n for i, n in enumerate(graph.nodes) if n.name not in gone or i == last]
-    ordered = tuple(_ordered(whole if n.name in gone else n for n in kept))
+    if not whole:
+        return graph
+    last = {whole[n.name].name: n.name for n in graph.nodes if n.name in whole}
+    kept = (n for n in graph.nodes if n.name not in whole or last[whole[n.name].name] == n.name)
+    ordered = tuple(_ordered(whole.get(n.name, n) for n in kept))
     return replace(graph, nodes=ordered, values=tuple(graph.value[name] for n in ordered for name in n.outputs))
 
 

@@ -9,8 +9,9 @@ from itertools import chain, count
 
 from opgen.grad.algebra import add, is_number, mul
 from opgen.graph.bound import make_node
+from opgen.graph.draft import GraphView
 from opgen.graph.linear import Affine, affine_in, linear_read, terms_of, without_lets
-from opgen.graph.nodes import Graph, Node, Op, Value
+from opgen.graph.nodes import Node, Op, Value
 from opgen.graph.rename import Namer
 from opgen.graph.rewrite import factors
 from opgen.graph.settle import settle
@@ -48,7 +49,7 @@ class Sum:
     positions: Mapping[str, int]
 
 
-def map_of(graph: Graph, node: Node, value: str) -> Map | None:
+def map_of(graph: GraphView, node: Node, value: str) -> Map | None:
     """What a node does with a value, if that is affine by constants; None if it is not."""
     if graph.value[value].dtype.name not in ("float32", "float64") or node.inputs.count(value) != 1:
         return None
@@ -89,7 +90,7 @@ def _is_known(done: Map, e: m.Expr) -> bool:
     return True
 
 
-def sum_of(graph: Graph, node: Node) -> Sum | None:
+def sum_of(graph: GraphView, node: Node) -> Sum | None:
     """What a node sums, if each term is linear in a constant that is read there alone."""
     op = settle(graph, node).op
     if len(op.definitions) != 1 or len(op.outputs) != 1:
@@ -110,15 +111,17 @@ def sum_of(graph: Graph, node: Node) -> Sum | None:
 class Changes:
     """New nodes for a graph, which change constants by what is done with a value.  `after`: the origin they have."""
 
-    def __init__(self, graph: Graph, done: Map, origin: str) -> None:
+    def __init__(self, graph: GraphView, done: Map, origin: str) -> None:
         self.graph, self.done, self.origin = graph, done, origin
         self.nodes: list[Node] = []
         self.values: list[Value] = []
-        self._taken = {*graph.value, *(n.name for n in graph.nodes)}
+        self._known = graph.value, graph.node
+        self._taken: set[str] = set()
 
     def fresh(self, name: str) -> str:
         """A name that nothing has."""
-        found = next(n for n in chain((name,), (f"{name}_{k}" for k in count(2))) if n not in self._taken)
+        names = chain((name,), (f"{name}_{k}" for k in count(2)))
+        found = next(n for n in names if not any(n in among for among in (self._taken, *self._known)))
         self._taken.add(found)
         return found
 

@@ -12,8 +12,9 @@ from functools import lru_cache
 from typing import TypeVar
 
 from opgen.graph.bound import Types, bound
+from opgen.graph.draft import GraphView
 from opgen.graph.idle import without_idle
-from opgen.graph.nodes import Graph, Node, Op
+from opgen.graph.nodes import Node, Op
 from opgen.graph.rewrite import factors, folded, in_order, is_bool, with_children
 from opgen.spec import model as m
 from opgen.spec.arguments import logical_axes
@@ -44,7 +45,7 @@ class Settled:
         return self.whole.spec
 
 
-def settle(graph: Graph, node: Node) -> Settled:
+def settle(graph: GraphView, node: Node) -> Settled:
     """The op of a node for calls like this one.  Raises CannotComposeError."""
     call = bound(graph, node).environment
     spec, given = node.op.spec, dict(node.attributes)

@@ -16,7 +16,7 @@ from opgen.graph.compose import compose
 from opgen.graph.interpret import interpret
 from opgen.graph.nodes import Graph, Node
 from opgen.graph.passes.fuse import FUSE
-from opgen.graph.replace import outside, with_node
+from opgen.graph.replace import outside, with_nodes
 from opgen.graph.settle import CannotComposeError
 from opgen.graph.verify import verify
 from opgen.pipeline import STAGES, Pipeline, Stage
@@ -77,7 +77,7 @@ def test_random_groups(graph: Graph, choice: int) -> None:
         return
     COMPOSED.append(len(group))
     assert_reads_back(whole)
-    changed = verify(with_node(graph, group, whole), "compose")
+    changed = verify(with_nodes(graph, {n.name: whole for n in group}), "compose")
     assert_same(interpret(changed, inputs), interpret(graph, inputs))
 
 
@@ -85,7 +85,7 @@ def assert_whole(graph: Graph, dtype: str = "float32") -> Node:
     """Asserts that all of a graph's nodes are one op, which computes the same bits; gives the node."""
     whole = compose(graph, graph.nodes, outside(graph, graph.nodes))
     assert_reads_back(whole)
-    changed = verify(with_node(graph, graph.nodes, whole), "compose")
+    changed = verify(with_nodes(graph, dict.fromkeys(graph.node, whole)), "compose")
     inputs = uniform(graph.inputs)
     expected, found = interpret(graph, inputs), interpret(changed, inputs)
     if dtype in ("float16", "bfloat16"):
@@ -212,7 +212,7 @@ def test_every_stage_of_a_composed_op(stage: Stage) -> None:
     y = steps("Ramp", steps("Plus", y, steps.input(1, 1, 1, 32)), slope=0.25)
     graph = steps.graph(y)
     whole = compose(graph, graph.nodes, {y})
-    call = bound(with_node(graph, graph.nodes, whole), whole)
+    call = bound(with_nodes(graph, dict.fromkeys(graph.node, whole)), whole)
     target = None if stage in ("cuda", "ptx") else toolchain.host()
     pipeline = Pipeline(whole.op.module, whole.op.spec, call.variant, call.environment, target)
     text = pipeline.text(stage)

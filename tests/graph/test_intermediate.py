@@ -13,7 +13,7 @@ from opgen.graph.bound import CallError
 from opgen.graph.compose import compose
 from opgen.graph.interpret import interpret
 from opgen.graph.nodes import Graph, Node
-from opgen.graph.replace import outside, with_node
+from opgen.graph.replace import outside, with_nodes
 from opgen.graph.settle import CannotComposeError
 from opgen.graph.verify import verify
 from tests.graph.random_graphs import SEED, assert_same
@@ -68,7 +68,7 @@ def test_random_chains(reader: str, dtype: str) -> None:
             inputs["x1"] = np.zeros_like(inputs["x1"])
         if reader == "Window" and dtype == "float32":
             inputs["x1"][rng.random(inputs["x1"].shape) < 0.3] = np.inf
-        changed = verify(with_node(graph, graph.nodes, whole), "compose")
+        changed = verify(with_nodes(graph, {n.name: whole for n in graph.nodes}), "compose")
         try:
             assert_same(interpret(changed, inputs), interpret(graph, inputs))
         except AssertionError as error:

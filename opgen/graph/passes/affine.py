@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace as changed
+from itertools import islice
 
 from opgen.grad.algebra import add, is_number
 from opgen.graph.compose import compose
-from opgen.graph.edit import edited
+from opgen.graph.draft import Draft
 from opgen.graph.linear import ZERO
 from opgen.graph.nodes import Graph, Node, Value
 from opgen.graph.passes.base import Pass, Report
@@ -28,55 +29,60 @@ from opgen.spec.walk import index_names
 
 _NAME = "affine"
 
+MOST = 32
+"""Nodes that go into constants at once: putting several together takes longer the more there are."""
+
 
 def _apply(graph: Graph, report: Report, without: Collection[str]) -> Graph:
+    draft = Draft(graph)
     for name in [n.name for n in graph.nodes if n.name not in without]:
-        node = next((n for n in graph.nodes if n.name == name), None)
-        if node is not None and len(node.outputs) == 1:
-            graph = _folded(graph, node, report)
-    return graph
+        while _fold(draft, name, report):
+            pass
+    return draft.graph()
 
 
-def _folded(graph: Graph, node: Node, report: Report) -> Graph:
-    """The graph with what follows a node in its constants, if that can be."""
-    after = list(_chain(graph, node))
-    if not after:
-        return graph
+def _fold(graph: Draft, name: str, report: Report) -> bool:
+    """Put what follows a node into its constants, if that can be; True if there may be more of it."""
+    node = graph.node.get(name)
+    if node is None or len(node.outputs) != 1:
+        return False
     try:
         summed = sum_of(graph, node)
+    except CannotComposeError:
+        return False
+    after = [] if summed is None else list(islice(_chain(graph, node), MOST))
+    if summed is None or not after:
+        return False
+    try:
         whole = after[0] if len(after) == 1 else compose(graph, after, after[-1].outputs)
-        done = None if summed is None else map_of(graph, whole, node.outputs[0])
-        if summed is None or done is None:
-            return graph
-        return _Folding(graph, node, summed, done, after, report).run()
+        done = map_of(graph, whole, node.outputs[0])
+        return done is not None and _Folding(graph, node, summed, done, after, report).run()
     except CannotComposeError as error:
         report.note(_NAME, f"{node.name} -> {after[0].name}", f"apart: {error}")
-        return graph
+        return False
 
 
-def _chain(graph: Graph, node: Node) -> Iterator[Node]:
+def _chain(graph: Draft, node: Node) -> Iterator[Node]:
     """The nodes after a node that do something affine with its result, by constants, one after the other."""
     value = node.outputs[0]
-    while value not in graph.outputs:
-        readers = graph.readers.get(value, ())
-        if len(readers) != 1 or len(readers[0].outputs) != 1:
-            return
+    while (reader := graph.only_reader(value)) is not None and len(reader.outputs) == 1:
         try:
-            if not facts_of(graph, readers[0]).readings[value].aligned or map_of(graph, readers[0], value) is None:
+            if not facts_of(graph, reader).readings[value].aligned or map_of(graph, reader, value) is None:
                 return
         except CannotComposeError:
             return
-        yield readers[0]
-        value = readers[0].outputs[0]
+        yield reader
+        value = reader.outputs[0]
 
 
 class _Folding:
-    def __init__(self, graph: Graph, node: Node, summed: Sum, done: Map, after: Sequence[Node], report: Report) -> None:
+    def __init__(self, graph: Draft, node: Node, summed: Sum, done: Map, after: Sequence[Node], report: Report) -> None:
         self.graph, self.node, self.summed, self.done = graph, node, summed, done
         self.after, self.report = after, report
         self.changes = Changes(graph, done, node.origin)
 
-    def run(self) -> Graph:
+    def run(self) -> bool:
+        """True if all of it is in the constants now; False if a term is added by a node of its own."""
         factor, term = self.done.affine.factor, self.done.affine.term
         own = next((r for t, r in self.summed.terms if t == r and self._axes(r, term) is not None), None)
         inputs = list(self.node.inputs)
@@ -96,16 +102,10 @@ class _Folding:
             moved = [self._moved(unmoved, term, last)]
         else:
             moved = []
-        gone = {n.name for n in self.after}
-        nodes: list[Node] = []
-        for n in self.graph.nodes:
-            if n.name == self.node.name:
-                nodes += [*self.changes.nodes, again, *moved]
-            elif n.name not in gone:
-                nodes.append(n)
         names = ", ".join(f"'{n.name}'" for n in self.after)
         self.report.note(_NAME, self.node.name, f"has what {names} did in its constants")
-        return edited(self.graph, nodes, made=self.changes.values)
+        self.graph.replace(self.node, (*self.changes.nodes, again, *moved), self.after, self.changes.values)
+        return not moved
 
     def _axes(self, read: m.Read, e: m.Expr) -> dict[str, int] | None:
         """For each index of an expression the axis of a constant along which its elements are read there."""

@@ -17,7 +17,7 @@ from dataclasses import replace as changed
 
 from opgen.grad.algebra import is_number
 from opgen.graph.bound import Bound, bind
-from opgen.graph.edit import edited
+from opgen.graph.draft import Draft
 from opgen.graph.linear import ZERO, linear_read
 from opgen.graph.nodes import Graph, Node, Op
 from opgen.graph.passes.base import Pass, Report
@@ -35,42 +35,40 @@ _NAME = "ahead"
 
 
 def _apply(graph: Graph, report: Report, without: Collection[str]) -> Graph:
+    draft = Draft(graph)
     for name in [n.name for n in graph.nodes if n.name not in without]:
-        node = next((n for n in graph.nodes if n.name == name), None)
-        while node is not None:
-            made = _folded(graph, node, report)
-            graph, node = made or graph, None if made is None else next(n for n in made.nodes if n.name == name)
-    return graph
+        while name in draft.node and _fold(draft, draft.node[name], report):
+            pass
+    return draft.graph()
 
 
-def _folded(graph: Graph, node: Node, report: Report) -> Graph | None:
-    """The graph with what is done ahead of a sum in its constants; None if there is nothing of the kind."""
+def _fold(graph: Draft, node: Node, report: Report) -> bool:
+    """Put what is done ahead of a sum into its constants; False if there is nothing of the kind."""
     try:
         for before, source in _candidates(graph, node):
             done = _done(graph, before, source)
             summed = None if done is None else sum_of(graph, node)
-            if done is not None and summed is not None:
-                made = _Ahead(graph, node, summed, before, source, done, report).run()
-                if made is not None:
-                    return made
+            if done is None or summed is None:
+                continue
+            if _Ahead(graph, node, summed, before, source, done, report).run():
+                return True
     except CannotComposeError:
-        return None
-    return None
+        return False
+    return False
 
 
-def _candidates(graph: Graph, node: Node) -> Iterator[tuple[Node, str]]:
+def _candidates(graph: Draft, node: Node) -> Iterator[tuple[Node, str]]:
     """Nodes that make something for a node alone, each with something of the same size that it takes."""
     for value in dict.fromkeys(node.inputs if len(node.outputs) == 1 else ()):
         before = graph.producer.get(value)
-        alone = len(graph.readers.get(value, ())) == 1 and node.inputs.count(value) == 1
-        if before is None or len(before.outputs) != 1 or not alone or value in graph.outputs:
+        if before is None or len(before.outputs) != 1 or graph.only_reader(value) is None:
             continue
         for source in before.inputs:
             if source not in graph.constant and graph.value[source].shape == graph.value[value].shape:
                 yield before, source
 
 
-def _done(graph: Graph, node: Node, source: str) -> Map | None:
+def _done(graph: Draft, node: Node, source: str) -> Map | None:
     """What a node does with a value, element by element by constants, if it does so."""
     done = map_of(graph, node, source)
     return done if done is not None and facts_of(graph, node).readings[source].aligned else None
@@ -80,7 +78,7 @@ class _Ahead:
     """`node` sums what `before` makes of `source`."""
 
     def __init__(
-        self, graph: Graph, node: Node, summed: Sum, before: Node, source: str, done: Map, report: Report
+        self, graph: Draft, node: Node, summed: Sum, before: Node, source: str, done: Map, report: Report
     ) -> None:
         self.graph, self.node, self.summed = graph, node, summed
         self.before, self.source, self.done, self.report = before, source, done, report
@@ -91,16 +89,17 @@ class _Ahead:
         self.places = _Places(bind(Op(settled.op, node.op.functions), (), settled.attributes, kinds))
         self.tensor = settled.op.tensors[node.inputs.index(self.value)].name
 
-    def run(self) -> Graph | None:
+    def run(self) -> bool:
+        """True if it is done."""
         found = [(t, w) for t, w in self.summed.terms if any(r.tensor == self.tensor for r in reads(t))]
         if len(found) != 1 or len([r for t, _ in found for r in reads(t) if r.tensor == self.tensor]) != 1:
-            return None
+            return False
         (term, weight), dtype = found[0], self.done.dtype
         read = linear_read(term, {self.tensor}, dtype)
         factor = self.done.affine.factor
         axes = None if read is None or weight.tensor == self.tensor else self._axes(read, weight, factor)
         if axes is None or not is_number(self.done.affine.term, 0):
-            return None
+            return False
         inputs = list(self.node.inputs)
         position = self.summed.positions[weight.tensor]
         names = {axis: name for name, axis in axes.items()}
@@ -110,17 +109,10 @@ class _Ahead:
         self.changes.nodes.append(self.changes.node(result, op, (value, *others), result))
         inputs[position] = result
         inputs[self.node.inputs.index(self.value)] = self.source
-        return self._edited(changed(self.node, inputs=tuple(inputs)))
-
-    def _edited(self, again: Node) -> Graph:
-        nodes: list[Node] = []
-        for n in self.graph.nodes:
-            if n.name == self.node.name:
-                nodes += [*self.changes.nodes, again]
-            elif n.name != self.before.name:
-                nodes.append(n)
+        again = changed(self.node, inputs=tuple(inputs))
         self.report.note(_NAME, self.node.name, f"has what '{self.before.name}' did in its constants")
-        return edited(self.graph, nodes, made=self.changes.values)
+        self.graph.replace(self.node, (*self.changes.nodes, again), [self.before], self.changes.values)
+        return True
 
     def _axes(self, read: m.Read, weight: m.Read, e: m.Expr) -> dict[str, int] | None:
         """For each index of an expression the axis of the weights, one of its own, that runs with it in the sum."""

@@ -64,7 +64,7 @@ def _apply(fold: Folding, whole: str, graph: Graph, report: Report) -> Graph:
 
 def _is_bounded(graph: Graph, made: Graph, name: str) -> bool:
     """Return True if all that is made of constants for a node stays in range."""
-    node = next((n for n in made.nodes if n.name == name), None)
+    node = made.node.get(name)
     steps = [] if node is None else list(_made_of_constants(graph, made, node))
     if not steps:
         return True

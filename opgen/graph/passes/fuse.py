@@ -22,7 +22,7 @@ from opgen.graph.compose import compose
 from opgen.graph.nodes import Graph, Node
 from opgen.graph.passes.base import Pass, Report
 from opgen.graph.reading import Facts, Reading, facts_of
-from opgen.graph.replace import outside, with_node
+from opgen.graph.replace import outside, with_nodes
 from opgen.graph.settle import CannotComposeError
 
 MOST = 32
@@ -65,6 +65,7 @@ class _Fusion:
     def __init__(self, graph: Graph, report: Report) -> None:
         self.graph = graph
         self.report = report
+        self.order = {n.name: number for number, n in enumerate(graph.nodes)}
         self.facts: dict[str, Facts] = {}
         self.group: dict[str, _Group] = {}
         self.groups: list[_Group] = []
@@ -78,11 +79,13 @@ class _Fusion:
                 self.why[node.name] = str(error)
         for node in reversed(self.graph.nodes):
             self._place(node)
-        result = self.graph
+        whole: dict[str, Node] = {}
         for group in self.groups:
-            result = self._composed(result, group)
+            made = self._composed(group)
+            if made is not None:
+                whole |= {n.name: made for n in group.nodes}
         self._explain()
-        return result
+        return with_nodes(self.graph, whole)
 
     # Groups ---------------------------------------------------------------------------------------
 
@@ -111,7 +114,7 @@ class _Fusion:
         """The one group that all that reads a node is in."""
         readers = self._readers(node)
         groups = list({id(g): g for g in (self.group[r.name] for r in readers)}.values())
-        if any(v in self.graph.outputs for v in node.outputs):
+        if not self.graph.given_back.isdisjoint(node.outputs):
             self.why[node.name] = "the caller takes it"
         elif node.name not in self.facts or not groups:
             self.why.setdefault(node.name, "nothing reads it")
@@ -194,27 +197,26 @@ class _Fusion:
 
     def _is_taken_by(self, maker: Node, cluster: Mapping[str, Node]) -> bool:
         """Whether some nodes alone take the results of a node, and all of them element for element."""
-        if maker.name not in self.facts or any(v in self.graph.outputs for v in maker.outputs):
+        if maker.name not in self.facts or not self.graph.given_back.isdisjoint(maker.outputs):
             return False
         return all(r.name in cluster for r in self._readers(maker)) and all(r.aligned for _, r in self._readings(maker))
 
     # Results --------------------------------------------------------------------------------------
 
-    def _composed(self, graph: Graph, group: _Group) -> Graph:
-        """The graph with a node for a group, without those of its nodes that cannot be put together with the rest."""
+    def _composed(self, group: _Group) -> Node | None:
+        """One node for a group, without those of its nodes that cannot be put together with the rest."""
         while len(group.nodes) > 1:
-            names = {n.name for n in group.nodes}
-            nodes = [n for n in graph.nodes if n.name in names]
+            nodes = sorted(group.nodes, key=lambda n: self.order[n.name])
             try:
-                whole = compose(graph, nodes, outside(graph, nodes), self._inlined(group))
+                whole = compose(self.graph, nodes, outside(self.graph, nodes), self._inlined(group))
             except CannotComposeError as error:
                 lost = group.nodes.pop()
                 self.why[lost.name] = str(error)
                 continue
             parts = ", ".join(f"'{n.name}' ({n.op.spec.name})" for n in nodes)
             self.report.note(FUSE.name, whole.name, f"is one op of {parts}")
-            return with_node(graph, nodes, whole)
-        return graph
+            return whole
+        return None
 
     def _inlined(self, group: _Group) -> set[str]:
         """The values that are computed wherever they are read: in reductions, at one place, or at little cost."""
