@@ -25,7 +25,7 @@ from opgen.bindings.workplace import workplace
 class Output:
     """The folder that a library is built for: `tree` is where its files are made, laid out as they will be there.
 
-    `prefix` begins the library's names, `source` says for readers what it is made from, on one line.
+    `prefix` begins the library's names, `source` says for readers what it is made from.
     """
 
     folder: Path

@@ -58,6 +58,7 @@ class Record:
         return Record([*self._digests, *other._digests])
 
     def text(self, source: str) -> str:
-        """Return the file's text; `source` is what was built, on one line."""
-        head = f"# {MARK}{source}. Only these files, and those that say the same, are replaced by the next build.\n"
+        """Return the file's text; `source` is what was built."""
+        said = " ".join("".join(c if c.isprintable() else " " for c in source).split())
+        head = f"# {MARK}{said}. Only these files, and those that say the same, are replaced by the next build.\n"
         return head + "".join(f"{d}  {n}\n" for n, d in self._digests)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import jinja2
@@ -38,6 +39,7 @@ _environment = jinja2.Environment(
 )
 _environment.filters |= {
     "string_literal": string,
+    "pkg_config": lambda text: re.sub(r"([#\\])", r"\\\1", text).replace("$", "$$"),
     "declared": declared,
     "positions": positions,
     "address": lambda name: f"&{name}",

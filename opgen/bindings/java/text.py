@@ -41,6 +41,11 @@ def joined(text: str, width: int = 80) -> str:
     return " + ".join(map(string, pieces))
 
 
+def line_comment(text: str) -> str:
+    """Text that a comment of one line may hold: Java reads `\\u` as an escape there, but not after a backslash."""
+    return "".join(c if c.isprintable() else " " for c in text).replace("\\", "\\\\")
+
+
 def javadoc_text(text: str) -> str:
     """Text that a documentation comment may hold: no tag, no end of the comment, no escape; `code` is set as such."""
     safe = "".join(c if c.isprintable() or c == "\n" else " " for c in text)
