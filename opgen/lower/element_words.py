@@ -42,9 +42,12 @@ class ElementWords:
 
     def given(self, value: int, size: int) -> str:
         """What was given if a subscript came out outside."""
-        if self.subject:
-            return f"elements with which it is {value}"
-        return str(value - size if self.wraps and value < 0 else value)
+        return f"{self.lead}{value - size if self.wraps and value < 0 else value}"
+
+    @property
+    def lead(self) -> str:
+        """What is said before the number that was given."""
+        return "elements with which it is " if self.subject else ""
 
 
 def words_of(op: OpSpec, check: ElementCheck) -> ElementWords:

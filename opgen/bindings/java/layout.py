@@ -8,22 +8,23 @@ from collections.abc import Iterable
 WIDTH = 120
 
 
-def call(head: str, items: Iterable[str] | None, tail: str, indent: int) -> str:
+def call(head: str, items: Iterable[str] | None, tail: str, indent: int, brackets: str = "()") -> str:
     """`head(items)tail`, or without items `head tail`; what does not fit on a line goes on, indented by four;
     an item may be parted before the `+` of texts that are joined.
     """
+    opening, closing = brackets[0], brackets[1]
     margin = " " * indent
     if items is None:
         return _broken(f"{margin}{head}{tail}", indent)
     given = list(items)
-    line = f"{margin}{head}({', '.join(given)}){tail}"
+    line = f"{margin}{head}{opening}{', '.join(given)}{closing}{tail}"
     if len(line) <= WIDTH:
         return line
-    lines, line = [], f"{margin}{head}("
+    lines, line = [], f"{margin}{head}{opening}"
     for i, item in enumerate(given):
-        pieces = re.split(r' (?=\+ ")', item + ("," if i + 1 < len(given) else f"){tail}"))
+        pieces = re.split(r' (?=\+ ")', item + ("," if i + 1 < len(given) else f"{closing}{tail}"))
         for piece in pieces:
-            glue = "" if line.endswith("(") or not line.strip() else " "
+            glue = "" if line.endswith(opening) or not line.strip() else " "
             if len(line) + len(glue) + len(piece) > WIDTH:
                 lines.append(line)
                 line = f"{margin}    {piece}"

@@ -20,8 +20,10 @@ from pathlib import Path
 import jinja2
 
 from opgen.bindings.c.interface import WRONG_ABI
+from opgen.bindings.c.layout import fitted
 from opgen.bindings.c.link import Tools, archive, compile_sources, link_shared
 from opgen.bindings.c.render import environment as c_environment
+from opgen.bindings.cpp.layout import call
 from opgen.bindings.programs.view import ProgramView, identifier, program_view
 from opgen.bindings.programs.weights import Weights, layout, pieces
 from opgen.bindings.workplace import write
@@ -45,6 +47,13 @@ _environment = c_environment.overlay(
         ]
     )
 )
+_environment.filters = {
+    **c_environment.filters,
+    "declared": lambda tensors, inputs: [
+        f"{'const ' if i < inputs else ''}{t.element}* {t.parameter}" for i, t in enumerate(tensors)
+    ],
+}
+_environment.globals = {**c_environment.globals, "call": call}
 
 
 @dataclass(frozen=True)
@@ -112,7 +121,8 @@ def _texts(view: ProgramView) -> dict[str, str]:
         "first_check": FIRST_CHECK,
         "abi_message": WRONG_ABI,
     }
-    return {path: _environment.get_template(template).render(**values) for path, template in paths.items()}
+    texts = {path: _environment.get_template(template).render(**values) for path, template in paths.items()}
+    return {path: fitted(text) if path.endswith(".c") else text for path, text in texts.items()}
 
 
 def _weights(path: Path, weights: Weights, constants: Iterable[Constant]) -> Path:

@@ -3,39 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import prod
 
 from opgen.bindings.c.interface import MESSAGE_SIZE, Enumerator, Function, Interface, Struct, message_parameters
-from opgen.bindings.c.text import Names, one_line
+from opgen.bindings.c.text import one_line
 from opgen.bindings.programs.features import CpuidBits, needed
 from opgen.bindings.programs.weights import HEADER, MAGIC, Weights
 from opgen.codegen.llvm.target import Target
 from opgen.dtypes import DType
-from opgen.graph.nodes import Graph, Value
+from opgen.graph.bound import bound
+from opgen.graph.nodes import Graph, Node, Value
 from opgen.graph.program import Program
-from opgen.spec.c_library import C_LIBRARY
-
-_TAKEN = (
-    *(
-        "model",
-        "workspace",
-        "message",
-        "message_size",
-        "version",
-        "arena",
-        "status",
-        "io",
-        "parallel",
-        "result",
-        "failed",
-        "kernels",
-        "constants",
-    ),
-    *("steps", "offsets", "head", "inputs", "outputs", "number", "available", "Model", "Error", "run", "check", "std"),
-)
-"""Names that the library's own code has for itself beside tensors."""
+from opgen.lower.element_words import words_of
+from opgen.lower.elements import element_checks
+from opgen.spec.environment import evaluate_int
 
 _STORED = {"bool": "bool", "float16": "uint16_t", "bfloat16": "uint16_t", "float32": "float", "float64": "double"}
 """What an element is in C, where it is no integer; those of memory alone are told by their bits."""
@@ -54,9 +37,13 @@ STATUSES = (
 
 @dataclass(frozen=True)
 class TensorView:
-    """An input or an output: its name in C and as the model has it."""
+    """An input or an output: its name in C, that of its parameter, and its name as the model has it.
+
+    A parameter says its role first, so that no keyword, macro, type or word of the library's own can be its name.
+    """
 
     name: str
+    parameter: str
     said: str
     type: str
     element: str
@@ -71,8 +58,16 @@ class TensorView:
 
 
 @dataclass(frozen=True)
+class CheckView:
+    """A check of subscripts: what is said before one that is outside, and what was added to it if it was negative."""
+
+    said: str
+    added: int
+
+
+@dataclass(frozen=True)
 class ProgramView:
-    """Everything that the templates say."""
+    """Everything that the templates say; `checks` are those of each step's kernel, by their numbers."""
 
     prefix: str
     source: str
@@ -80,6 +75,7 @@ class ProgramView:
     outputs: tuple[TensorView, ...]
     kernels: tuple[str, ...]
     steps: tuple[str, ...]
+    checks: tuple[tuple[CheckView, ...], ...]
     offsets: tuple[int, ...]
     weights_bytes: int
     digest: tuple[int, ...]
@@ -120,8 +116,8 @@ class ProgramView:
             f"{self.prefix}_model **model",
             *message,
         )
-        given = (f"const {t.element} *{t.name}" for t in self.inputs)
-        written = (f"{t.element} *{t.name}" for t in self.outputs)
+        given = (f"const {t.element} *{t.parameter}" for t in self.inputs)
+        written = (f"{t.element} *{t.parameter}" for t in self.outputs)
         found: dict[str, tuple[str, tuple[str, ...]]] = {
             "abi_version": ("uint64_t", ()),
             "input": (info, number),
@@ -145,14 +141,16 @@ def program_view(
     program: Program, graph: Graph, weights: Weights, prefix: str, source: str, target: Target
 ) -> ProgramView:
     """The view of a program; `source` says for readers which model it is."""
-    names = Names((*_TAKEN, *C_LIBRARY))
+    names = [*distinct(v.name for v in (*program.inputs, *program.outputs))]
+    first = len(program.inputs)
     return ProgramView(
         prefix=prefix,
         source=one_line(source),
-        inputs=_tensors(program.inputs, names),
-        outputs=_tensors(program.outputs, names),
+        inputs=tuple(_tensor(v, n, "in") for v, n in zip(program.inputs, names[:first], strict=True)),
+        outputs=tuple(_tensor(v, n, "out") for v, n in zip(program.outputs, names[first:], strict=True)),
         kernels=tuple(k.symbol for k in program.kernels),
         steps=tuple(f"node '{graph.nodes[i].name}' ({graph.nodes[i].op.spec.name})" for i in program.nodes),
+        checks=tuple(tuple(_checks(graph, graph.nodes[i])) for i in program.nodes),
         offsets=weights.offsets,
         weights_bytes=weights.length,
         digest=tuple(weights.digest),
@@ -165,29 +163,48 @@ def program_view(
     )
 
 
+def _checks(graph: Graph, node: Node) -> Iterator[CheckView]:
+    """Yield the checks of a node's op, in the words that Python has for them."""
+    found = element_checks(node.op.spec)
+    for check in found:
+        words, size = words_of(node.op.spec, check), evaluate_int(check.size, bound(graph, node).environment)
+        said = f"argument '{words.argument}': expected {words.expected(size)}, given {words.lead}"
+        yield CheckView(said, size if words.wraps else 0)
+
+
 def element_type(dtype: DType) -> str:
     """The C type that holds an element."""
     return "uint8_t" if dtype.is_bits else _STORED.get(dtype.name, f"{dtype.name}_t")
 
 
+LONGEST = 64
+"""The most letters of a name that stands for a text."""
+
+
 def identifier(text: str) -> str:
-    """A name in C for any text."""
-    plain = re.sub(r"_+", "_", re.sub(r"[^A-Za-z0-9]", "_", text)).strip("_")
+    """A name in C for any text, without an underscore at its ends, or two that are neighbours."""
+    plain = re.sub(r"_+", "_", re.sub(r"[^A-Za-z0-9]", "_", text)).strip("_")[:LONGEST].rstrip("_")
     return plain if plain[:1].isalpha() else f"t_{plain}".rstrip("_")
 
 
-def _tensors(values: Sequence[Value], names: Names) -> tuple[TensorView, ...]:
-    return tuple(_tensor(v, name) for v, name in zip(values, _named(values, names), strict=True))
+def distinct(texts: Iterable[str]) -> Iterator[str]:
+    """Yield a name in C for each text, each once: one that is taken is numbered."""
+    taken: set[str] = set()
+    for text in texts:
+        name = plain = identifier(text)
+        number = 1
+        while name in taken:
+            number += 1
+            name = f"{plain}_{number}"
+        taken.add(name)
+        yield name
 
 
-def _named(values: Iterable[Value], names: Names) -> list[str]:
-    return [names.fresh(identifier(v.name)) for v in values]
-
-
-def _tensor(value: Value, name: str) -> TensorView:
+def _tensor(value: Value, name: str, role: str) -> TensorView:
     count = prod(value.shape)
     return TensorView(
         name,
+        f"{role}_{name}",
         value.name,
         value.dtype.name,
         element_type(value.dtype),

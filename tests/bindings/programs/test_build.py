@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -20,6 +21,7 @@ from opgen.diagnostics import UserError
 from opgen.graph.drawn import drawn
 from opgen.graph.nodes import Array
 from opgen.onnx.load import load
+from opgen.runtime.errors import ArgumentValueError
 from tests.bindings.cpp.library import SANITIZED, WARNINGS
 
 MAIN = """
@@ -244,14 +246,20 @@ def test_a_place_outside_is_an_error_that_names_the_node(tmp_path: Path) -> None
     linked = ["main.cpp", "rows_of.o", "lib/librows_of.a", "-lpthread", "-ldl", "-lm", "-o", "run"]
     subprocess.run(["g++", "-std=c++17", *compiling, *linked], cwd=tmp_path, check=True)
     inputs["x"].tofile(tmp_path / "x.in")
+    words = "rows_of: node 'Gather' (Gather): argument 'indices': expected integers from -5 to 4"
     for places, code, said in (
         ((1, -5), 0, ""),
-        ((1, 7), 3, "rows_of: an index is outside its tensor: 7, in node 'Gather' (Gather)"),
+        ((1, 7), 3, f"{words} (dimension 0 of 'data' has 5), given 7\n"),
+        ((-6, 1), 3, f"{words} (dimension 0 of 'data' has 5), given -6\n"),
     ):
         np.array(places, np.int64).tofile(tmp_path / "places.in")
         done = subprocess.run(["./run", "."], cwd=tmp_path, check=False, capture_output=True, text=True)
         assert (done.returncode, done.stderr) == (code, "")
-        assert said in done.stdout
+        assert done.stdout == said
+        if said:
+            with pytest.raises(ArgumentValueError) as caught:
+                model.run({**inputs, "places": np.array(places, np.int64)})
+            assert str(caught.value).partition(": ")[2] == said.strip().partition(": ")[2]
 
 
 OPENS = """
@@ -297,6 +305,32 @@ def test_a_program_of_another_models_header_is_refused(tmp_path: Path) -> None:
                     f"6 0 rows: expected a library of interface {numbers[header]}, for which the program was compiled, "
                     f"given one of {numbers[library]}; take the header and the library of one build"
                 )
+
+
+def test_weights_that_cannot_be_opened(tmp_path: Path) -> None:
+    """A pipe that nobody writes to, too: opening neither waits nor keeps anything."""
+    model = opgen.compile(table())
+    kinds = {i.name: (i.dtype, tuple(map(int, i.shape or ()))) for i in load(table()).inputs}
+    build_program(model.stages(kinds).last, "table.onnx", tmp_path, "rows")
+    (tmp_path / "main.c").write_text(OPENS)
+    linked = ["-std=c99", "-Wall", "-Wextra", *SANITIZED, "-Iinclude", "main.c", "src/rows/rows.c", "objects.a"]
+    shutil.copy(tmp_path / "lib" / "librows.a", tmp_path / "objects.a")
+    subprocess.run(["ar", "d", "objects.a", "rows.o"], cwd=tmp_path, check=True)
+    subprocess.run(["gcc", *linked, "-lpthread", "-ldl", "-lm", "-o", "run"], cwd=tmp_path, check=True)
+    weights = tmp_path / "share" / "rows.weights"
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "short").write_bytes(weights.read_bytes()[:-1])
+    (tmp_path / "other").write_bytes(weights.read_bytes().replace(b"OPGENW1", b"OPGENW9"))
+    for path, said in (
+        ("pipe", "3 1 rows: the file of weights: it is not a plain file"),
+        ("share", "3 1 rows: the file of weights: it is not a plain file"),
+        ("missing", "3 1 rows: the file of weights: No such file or directory"),
+        ("short", f"3 1 rows: the file of weights: it has another length than this program's weights ({4096} bytes)"),
+        ("other", "3 1 rows: the file of weights: it belongs to another program"),
+        ("share/rows.weights", "0 1 "),
+    ):
+        done = subprocess.run(["./run", path], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+        assert (done.returncode, done.stdout, done.stderr) == (0, said, "")
 
 
 def test_a_package_for_cmake(tmp_path: Path) -> None:
