@@ -110,8 +110,8 @@ def conv2d(
             `explicit_paddings`: expected 8 integers, because padding is EXPLICIT.
             `explicit_paddings`: expected empty, because padding is not EXPLICIT.
             `explicit_paddings`: expected 0 for the batch and channel dimensions.
-            `filter`: expected a window no taller than the padded input (height {in_height}).
-            `filter`: expected a window no wider than the padded input (width {in_width}).
+            `filter`: expected a window no taller than the padded input (height `in_height`).
+            `filter`: expected a window no wider than the padded input (width `in_width`).
         ArgumentMemoryError: A result too large for this machine.
 
     Example, a 2x2 box filter over a 3x3 image:
@@ -288,8 +288,8 @@ def depthwise_conv2d_native(
             `explicit_paddings`: expected 8 integers, because padding is EXPLICIT.
             `explicit_paddings`: expected empty, because padding is not EXPLICIT.
             `explicit_paddings`: expected 0 for the batch and channel dimensions.
-            `filter`: expected a window no taller than the padded input (height {in_height}).
-            `filter`: expected a window no wider than the padded input (width {in_width}).
+            `filter`: expected a window no taller than the padded input (height `in_height`).
+            `filter`: expected a window no wider than the padded input (width `in_width`).
         ArgumentMemoryError: A result too large for this machine.
     """
     return _depthwise_conv2d_native(
@@ -445,8 +445,8 @@ def depthwise_conv2d(
         ArgumentValueError: A value out of range, sizes that do not fit together, or not as follows.
             `strides`: expected 1 for the batch and channel dimensions.
             `padding`: expected 0 for the batch and channel dimensions.
-            `filter`: expected a window no taller than the padded input (height {in_height}).
-            `filter`: expected a window no wider than the padded input (width {in_width}).
+            `filter`: expected a window no taller than the padded input (height `in_height`).
+            `filter`: expected a window no wider than the padded input (width `in_width`).
         ArgumentMemoryError: A result too large for this machine.
     """
     return _depthwise_conv2d(
@@ -596,8 +596,8 @@ def conv2d_backprop_input(
             `explicit_paddings`: expected 8 integers, because padding is EXPLICIT.
             `explicit_paddings`: expected empty, because padding is not EXPLICIT.
             `explicit_paddings`: expected 0 for the batch and channel dimensions.
-            `filter`: expected a window no taller than the padded input (height {in_height}).
-            `filter`: expected a window no wider than the padded input (width {in_width}).
+            `filter`: expected a window no taller than the padded input (height `in_height`).
+            `filter`: expected a window no wider than the padded input (width `in_width`).
         ArgumentMemoryError: A result too large for this machine.
 
     Example, a 2x2 box filter spreads each value over its window:
@@ -801,8 +801,8 @@ def conv2d_backprop_filter(
             `explicit_paddings`: expected 8 integers, because padding is EXPLICIT.
             `explicit_paddings`: expected empty, because padding is not EXPLICIT.
             `explicit_paddings`: expected 0 for the batch and channel dimensions.
-            `filter_sizes`: expected a window no taller than the padded input (height {in_height}).
-            `filter_sizes`: expected a window no wider than the padded input (width {in_width}).
+            `filter_sizes`: expected a window no taller than the padded input (height `in_height`).
+            `filter_sizes`: expected a window no wider than the padded input (width `in_width`).
         ArgumentMemoryError: A result too large for this machine.
     """
     return _conv2d_backprop_filter(
@@ -990,8 +990,8 @@ def conv2d_backprop_input_v2(
             `explicit_paddings`: expected 8 integers, because padding is EXPLICIT.
             `explicit_paddings`: expected empty, because padding is not EXPLICIT.
             `explicit_paddings`: expected 0 for the batch and channel dimensions.
-            `filter`: expected a window no taller than the padded input (height {in_height}).
-            `filter`: expected a window no wider than the padded input (width {in_width}).
+            `filter`: expected a window no taller than the padded input (height `in_height`).
+            `filter`: expected a window no wider than the padded input (width `in_width`).
         ArgumentMemoryError: A result too large for this machine.
     """
     return _conv2d_backprop_input_v2(
@@ -1178,8 +1178,8 @@ def conv2d_backprop_filter_v2(
             `explicit_paddings`: expected 8 integers, because padding is EXPLICIT.
             `explicit_paddings`: expected empty, because padding is not EXPLICIT.
             `explicit_paddings`: expected 0 for the batch and channel dimensions.
-            `filter`: expected a window no taller than the padded input (height {in_height}).
-            `filter`: expected a window no wider than the padded input (width {in_width}).
+            `filter`: expected a window no taller than the padded input (height `in_height`).
+            `filter`: expected a window no wider than the padded input (width `in_width`).
         ArgumentMemoryError: A result too large for this machine.
     """
     return _conv2d_backprop_filter_v2(
@@ -1367,8 +1367,8 @@ def depthwise_conv2d_native_backprop_input(
             `explicit_paddings`: expected 8 integers, because padding is EXPLICIT.
             `explicit_paddings`: expected empty, because padding is not EXPLICIT.
             `explicit_paddings`: expected 0 for the batch and channel dimensions.
-            `filter`: expected a window no taller than the padded input (height {in_height}).
-            `filter`: expected a window no wider than the padded input (width {in_width}).
+            `filter`: expected a window no taller than the padded input (height `in_height`).
+            `filter`: expected a window no wider than the padded input (width `in_width`).
         ArgumentMemoryError: A result too large for this machine.
     """
     return _depthwise_conv2d_native_backprop_input(
@@ -1554,8 +1554,8 @@ def depthwise_conv2d_native_backprop_filter(
             `explicit_paddings`: expected 8 integers, because padding is EXPLICIT.
             `explicit_paddings`: expected empty, because padding is not EXPLICIT.
             `explicit_paddings`: expected 0 for the batch and channel dimensions.
-            `filter_sizes`: expected a window no taller than the padded input (height {in_height}).
-            `filter_sizes`: expected a window no wider than the padded input (width {in_width}).
+            `filter_sizes`: expected a window no taller than the padded input (height `in_height`).
+            `filter_sizes`: expected a window no wider than the padded input (width `in_width`).
         ArgumentMemoryError: A result too large for this machine.
     """
     return _depthwise_conv2d_native_backprop_filter(

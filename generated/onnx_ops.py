@@ -278,7 +278,7 @@ def depth_to_space(
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, sizes that do not fit together, or not as follows.
-            `input`: expected a multiple of {block} channels.
+            `input`: expected a multiple of `block` channels.
         ArgumentMemoryError: A result too large for this machine.
     """
     return _depth_to_space(
@@ -377,8 +377,8 @@ def space_to_depth(
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, sizes that do not fit together, or not as follows.
-            `input`: expected a multiple of {blocksize} rows.
-            `input`: expected a multiple of {blocksize} columns.
+            `input`: expected a multiple of `blocksize` rows.
+            `input`: expected a multiple of `blocksize` columns.
         ArgumentMemoryError: A result too large for this machine.
     """
     return _space_to_depth(
@@ -483,8 +483,8 @@ def space_to_depth_by_mode(
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, sizes that do not fit together, or not as follows.
-            `input`: expected a multiple of {blocksize} rows.
-            `input`: expected a multiple of {blocksize} columns.
+            `input`: expected a multiple of `blocksize` rows.
+            `input`: expected a multiple of `blocksize` columns.
         ArgumentMemoryError: A result too large for this machine.
 
     Example, places behind channels:

@@ -217,9 +217,10 @@ class AttributeChecks(OpChecks):
 
 
 def _integer(minimum: int | None, maximum: int | None, wide: bool) -> str:
-    if minimum is None and maximum is None:
-        return f"a {64 if wide else 32}-bit integer"
-    return _bounded("an integer", minimum, maximum)
+    """`an integer >= 1 and <= 4`; the width tells a bound that is left out: `a 32-bit integer >= 1`."""
+    if minimum is not None and maximum is not None:
+        return _bounded("an integer", minimum, maximum)
+    return _bounded(f"a {64 if _is_wide(minimum, maximum, wide) else 32}-bit integer", minimum, maximum)
 
 
 def _bounded(what: str, minimum: int | None, maximum: int | None) -> str:
@@ -235,9 +236,13 @@ def _listed(count: int, each: str, optional: bool) -> str:
 
 def _inside(numbers: Sequence[int], minimum: int | None, maximum: int | None, wide: bool) -> bool:
     """Whether integers are within their bounds; those of int32, unless a bound reaches further or they are `wide`."""
-    wide = wide or any(b is not None and not INT32_MIN <= b <= INT32_MAX for b in (minimum, maximum))
-    low, high = (-(2**63), 2**63 - 1) if wide else (INT32_MIN, INT32_MAX)
+    low, high = (-(2**63), 2**63 - 1) if _is_wide(minimum, maximum, wide) else (INT32_MIN, INT32_MAX)
     return all((low if minimum is None else minimum) <= n <= (high if maximum is None else maximum) for n in numbers)
+
+
+def _is_wide(minimum: int | None, maximum: int | None, wide: bool) -> bool:
+    """True for integers of 64 bits: those that are said to be, or have a bound that 32 bits do not hold."""
+    return wide or any(b is not None and not INT32_MIN <= b <= INT32_MAX for b in (minimum, maximum))
 
 
 def _beyond(numbers: Sequence[float], minimum: int | None, maximum: int | None) -> bool:

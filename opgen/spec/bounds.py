@@ -13,10 +13,14 @@ def bounds(attr: m.Attr) -> tuple[float, float]:
     if attr.kind == "float":
         low: float = float("-inf") if attr.minimum is None else attr.minimum
         return low, float("inf") if attr.maximum is None else attr.maximum
-    given = [b for b in (attr.minimum, attr.maximum) if b is not None]
-    widest = _INT32 if not attr.wide and all(_INT32[0] <= b <= _INT32[1] for b in given) else _INT64
+    widest = _INT64 if _is_wide(attr) else _INT32
     least = widest[0] if attr.minimum is None else attr.minimum
     return least, widest[1] if attr.maximum is None else attr.maximum
+
+
+def _is_wide(attr: m.Attr) -> bool:
+    given = [b for b in (attr.minimum, attr.maximum) if b is not None]
+    return attr.wide or any(not _INT32[0] <= b <= _INT32[1] for b in given)
 
 
 def expected_scalar(attr: m.Attr) -> str:
@@ -26,8 +30,8 @@ def expected_scalar(attr: m.Attr) -> str:
     if attr.kind == "bool":
         return "true or false"
     name = "an integer" if attr.kind == "int" else "a number"
-    if attr.kind == "int" and attr.minimum is None and attr.maximum is None:
-        name = f"a {64 if attr.wide else 32}-bit integer"
+    if attr.kind == "int" and (attr.minimum is None or attr.maximum is None):
+        name = f"a {64 if _is_wide(attr) else 32}-bit integer"  # tells the bound that is left out
     given = [f">= {attr.minimum}"] if attr.minimum is not None else []
     given += [f"<= {attr.maximum}"] if attr.maximum is not None else []
     return " ".join([name, " and ".join(given)]) if given else name

@@ -58,7 +58,7 @@ def test_plain_values() -> None:
 
 
 INTEGERS = "expected a list of 2, each a 32-bit integer"
-POSITIVE = "expected a list of 2, each an integer"
+POSITIVE = "expected a list of 2, each a 32-bit integer"
 WORDS = "expected one of SAME, VALID"
 ROWS = "expected one of X, Y or a list of integers: a list of 4, each a 32-bit integer"
 REFUSED: list[tuple[Callable[[], object], type[ArgumentError], str]] = [
@@ -79,7 +79,11 @@ REFUSED: list[tuple[Callable[[], object], type[ArgumentError], str]] = [
     (lambda: check.integers("a", [2**31, 1], 2), ArgumentValueError, f"{INTEGERS}, given [2147483648, 1]"),
     (lambda: check.integer("a", 1.0), ArgumentTypeError, "expected a 32-bit integer, given 1.0"),
     (lambda: check.integer("a", True), ArgumentTypeError, "expected a 32-bit integer, given True"),
-    (lambda: check.integer("a", 0, minimum=1), ArgumentValueError, "expected an integer >= 1, given 0"),
+    (lambda: check.integer("a", 2**31, minimum=1), ArgumentValueError,
+     "expected a 32-bit integer >= 1, given 2147483648"),
+    (lambda: check.integer("a", 2**63, minimum=2**40), ArgumentValueError,
+     "expected a 64-bit integer >= 1099511627776, given 9223372036854775808"),
+    (lambda: check.integer("a", 0, minimum=1), ArgumentValueError, "expected a 32-bit integer >= 1, given 0"),
     (lambda: check.number("a", "x"), ArgumentTypeError, "expected a number, given 'x'"),
     (lambda: check.number("a", -0.5, minimum=0), ArgumentValueError, "expected a number >= 0, given -0.5"),
     (lambda: check.number("a", 10**400), ArgumentTypeError, "expected a number, given an integer of 1329 bits"),

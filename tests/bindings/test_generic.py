@@ -140,7 +140,7 @@ MESSAGES = {
     "concat([X, X[0]], axis=0)": "'inputs': expected a tensor of rank 2, given rank 1",
     "add(X, X[:, :2])": "'B': expected dimension 1 to be 3 or 1 (dims_1), given shape [2, 2]",
     "mat_mul(X, X[0, 0])": "'B': expected a tensor of rank at least 1, given rank 0",
-    "conv([[[1]]], [[[1]]], pads=[1])": "'pads': expected a list of 2, each an integer >= 0, given [1]",
+    "conv([[[1]]], [[[1]]], pads=[1])": "'pads': expected a list of 2, each a 32-bit integer >= 0, given [1]",
     'cast(X, to="bool")': "'to': expected one of float32, int32, float64, given 'bool'",
     "transpose(X, perm=[0, 0])": "'perm': expected different axes from -2 to 1, given [0, 0]",
     "transpose(X, perm=[0])": "'perm': expected as many as the tensor has dimensions, given [0]",

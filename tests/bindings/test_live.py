@@ -185,6 +185,13 @@ op Powers { output squares: int64[3] output cubes: int64[3] squares[i] = int64(i
     assert str(caught.value) == f"Identity: argument 'Identity': {expected}"
 
 
+def test_requirements_stand_in_docstrings_with_the_names_of_their_numbers() -> None:
+    doc = inspect.getdoc(generated(OPS).conv2d) or ""
+    required = doc[doc.index("Raises:") :]
+    assert "{" not in required
+    assert "`in_channels`" in required
+
+
 def test_a_list_of_inputs_gives_a_tuple_of_gradients() -> None:
     nn = generated(OPS)
     g = RNG.standard_normal(nn.conv2d(X, F, **ATTRS).shape)

@@ -65,9 +65,9 @@ def test_a_generic_op_too() -> None:
 
 def test_what_goes_wrong_is_said() -> None:
     ops = generated(COUNTED)
-    with pytest.raises(ArgumentError, match=r"Above: argument 'found': expected an integer >= 0, given -1"):
+    with pytest.raises(ArgumentError, match=r"Above: argument 'found': expected a 64-bit integer >= 0, given -1"):
         ops.above(_drawn(3), found=-1)
-    with pytest.raises(ArgumentError, match=r"argument 'found': expected an integer >= 0, given nothing"):
+    with pytest.raises(ArgumentError, match=r"argument 'found': expected a 64-bit integer >= 0, given nothing"):
         ops.prepare.above(_drawn(3))
     with pytest.raises(CaptureError, match="Above: the size 'found' follows from elements"):
         opgen.compile(lambda x: ops.above(x)[0])(_drawn(3))

@@ -63,7 +63,7 @@ def test_what_an_op_does_not_take_is_said_in_its_words() -> None:
     op = op_of(MODULE, MODULE.op("Cut"))
     with pytest.raises(CallError, match=r"^Cut: argument 'x': expected a multiple of 4 elements, given shape \[6\]$"):
         make_node("cut", op, [Value("x", FLOAT32, (6,))], ["y"], {"width": 4})
-    with pytest.raises(CallError, match=r"^Cut: argument 'width': expected an integer >= 1"):
+    with pytest.raises(CallError, match=r"^Cut: argument 'width': expected a 32-bit integer >= 1"):
         make_node("cut", op, [Value("x", FLOAT32, (6,))], ["y"], {"width": 0})
     with pytest.raises(CallError, match=r"^Refill: argument 'shape': expected a list of integers, given nothing$"):
         make_node("refill", op_of(MODULE, MODULE.op("Refill")), [Value("n", INT32, (1,))], ["y"])

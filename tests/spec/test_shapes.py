@@ -181,16 +181,24 @@ def test_sizes_and_dimensions_that_lets_fix() -> None:
 
 REFUSALS: list[tuple[dict[str, AttrArgument], tuple[Shape, Shape] | None, str]] = [
     ({"strides": [2, 1, 1, 1]}, None, "'strides': expected 1 for the batch and channel dimensions, given [2, 1, 1, 1]"),
-    ({"strides": [1, 1, 1]}, None, "'strides': expected a list of 4, each an integer >= 1, given [1, 1, 1]"),
-    ({"strides": [1, 0, 1, 1]}, None, "'strides': expected a list of 4, each an integer >= 1, given [1, 0, 1, 1]"),
-    ({"strides": [1, 1.5, 1, 1]}, None, "'strides': expected a list of 4, each an integer >= 1, given [1, 1.5, 1, 1]"),
+    ({"strides": [1, 1, 1]}, None, "'strides': expected a list of 4, each a 32-bit integer >= 1, given [1, 1, 1]"),
+    (
+        {"strides": [1, 0, 1, 1]},
+        None,
+        "'strides': expected a list of 4, each a 32-bit integer >= 1, given [1, 0, 1, 1]",
+    ),
+    (
+        {"strides": [1, 1.5, 1, 1]},
+        None,
+        "'strides': expected a list of 4, each a 32-bit integer >= 1, given [1, 1.5, 1, 1]",
+    ),
     (
         {"strides": [1, True, 1, 1]},
         None,
-        "'strides': expected a list of 4, each an integer >= 1, given [1, True, 1, 1]",
+        "'strides': expected a list of 4, each a 32-bit integer >= 1, given [1, True, 1, 1]",
     ),
-    ({"strides": 2}, None, "'strides': expected a list of 4, each an integer >= 1, given 2"),
-    ({"strides": None}, None, "'strides': expected a list of 4, each an integer >= 1, given nothing"),
+    ({"strides": 2}, None, "'strides': expected a list of 4, each a 32-bit integer >= 1, given 2"),
+    ({"strides": None}, None, "'strides': expected a list of 4, each a 32-bit integer >= 1, given nothing"),
     (
         {"padding": "same"},
         None,
@@ -207,7 +215,7 @@ REFUSALS: list[tuple[dict[str, AttrArgument], tuple[Shape, Shape] | None, str]] 
     (
         {"padding": "EXPLICIT", "explicit_paddings": [0, 0]},
         None,
-        "'explicit_paddings': expected a list of 8, each an integer >= 0, or an empty one, given [0, 0]",
+        "'explicit_paddings': expected a list of 8, each a 32-bit integer >= 0, or an empty one, given [0, 0]",
     ),
     ({"use_cudnn_on_gpu": 3}, None, "'use_cudnn_on_gpu': expected true or false, given 3"),
     ({"stride": 1}, None, "'stride': expected no such argument (did you mean 'strides'?), given 1"),

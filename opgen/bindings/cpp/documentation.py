@@ -140,5 +140,5 @@ def requirement_texts(op: OpSpec, formula: Formula) -> Iterator[str]:
     """What an op requires of its arguments, not escaped."""
     for check in op.checks:
         if isinstance(check, Require):
-            text = "".join(p if isinstance(p, str) else f"{{{formula.text(p)}}}" for p in check.expected)
+            text = "".join(p if isinstance(p, str) else f"`{formula.text(p)}`" for p in check.expected)
             yield f"`{check.argument}`: expected {text}."

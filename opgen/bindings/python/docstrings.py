@@ -138,7 +138,7 @@ def _errors(op: OpSpec, formula: Formula) -> Iterator[str]:
     yield from _item("ArgumentValueError", "A value out of range, sizes that do not fit together, or not as follows.")
     for check in op.checks:
         if isinstance(check, Require):
-            expected = "".join(p if isinstance(p, str) else f"{{{formula.text(p)}}}" for p in check.expected)
+            expected = "".join(p if isinstance(p, str) else f"`{formula.text(p)}`" for p in check.expected)
             yield from wrapped(f"`{check.argument}`: expected {expected}.", TEXT, "        ")
     yield from _item("ArgumentMemoryError", "A result too large for this machine.")
 

@@ -60,7 +60,7 @@ int main(void)
 }
 """
 PRINTED = """\
-Conv2D: argument 'strides': expected a list of 4, each an integer >= 1, given nothing
+Conv2D: argument 'strides': expected a list of 4, each a 32-bit integer >= 1, given nothing
 Conv2D: argument 'padding': expected one of SAME, VALID, EXPLICIT (did you mean 'VALID'?), given 'VALIDD'
 12 16 24 28
 """

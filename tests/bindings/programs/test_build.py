@@ -198,7 +198,7 @@ def test_a_cpp_program_gives_the_bits_of_python(model: onnx.ModelProto, tmp_path
     weights.write_bytes(content)
     refused = subprocess.run(["./run", "."], cwd=empty, check=False, capture_output=True, text=True)
     assert (refused.returncode, refused.stdout) == (
-        3, f"{name}: the file of weights: it belongs to another program\n",
+        3, f"{name}: the file of weights './share/{name}.weights': it belongs to another program\n",
     )  # fmt: skip
     weights.write_bytes(content[:-64])
     refused = subprocess.run(["./run", "."], cwd=empty, check=False, capture_output=True, text=True)

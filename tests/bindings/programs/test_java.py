@@ -105,7 +105,7 @@ def test_wrong_weights_and_libraries(built: Path, tmp_path: Path) -> None:
     shutil.copytree(built, moved)
     drawn(KINDS)["x.1"].tofile(moved / "x_1.in")
     refused = _run(moved, "Images", ".", "share/words.weights")
-    assert refused.stdout.startswith("3 images: the file of weights: "), refused.stderr
+    assert refused.stdout.startswith("3 images: the file of weights 'share/words.weights': "), refused.stderr
     (moved / "share" / "images.weights").unlink()
     alone = _run(moved, "Images", ".")
     assert "there are no weights beside the jar: give the path of images.weights" in alone.stderr

@@ -55,7 +55,7 @@ public final class Graphs {
         "TFInvalidArgumentException: Conv2D: argument 'filter': expected a tensor, given nothing (node 'Conv2d')");
     Check.thrown(
         () -> tf.nn.conv2d(x, x, Arrays.asList(1L, null, 1L, 1L), "SAME"),
-        "TFInvalidArgumentException: Conv2D: argument 'strides': expected a list of 4, each an integer >= 1, "
+        "TFInvalidArgumentException: Conv2D: argument 'strides': expected a list of 4, each a 32-bit integer >= 1, "
             + "given [1, null, 1, 1] (node 'Conv2d_1')");
     Check.that(Check.thrown(() -> tf.nn.conv2d(x, x, null, "SAME")).contains("argument 'strides': expected a list"), "");
     Check.that(Check.thrown(() -> tf.nn.conv2d(x, x, ONE, null)).contains("argument 'padding': expected one of"), "");
@@ -68,7 +68,7 @@ public final class Graphs {
         "TFInvalidArgumentException: Conv2D: there is no attribute 'stride' of this kind (node 'o')");
     Check.thrown(
         () -> g.opBuilder("Conv2D", "o", tf.scope()).setAttr("strides", 1L),
-        "TFInvalidArgumentException: Conv2D: argument 'strides': expected a list of 4, each an integer >= 1, given 1 "
+        "TFInvalidArgumentException: Conv2D: argument 'strides': expected a list of 4, each a 32-bit integer >= 1, given 1 "
             + "(node 'o')");
     Check.thrown(
         () -> g.opBuilder("Conv2D", "o", tf.scope()).addInput(x.asOutput()).build(),

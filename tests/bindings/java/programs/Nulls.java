@@ -29,7 +29,7 @@ public final class Nulls {
 
   private static void calls(Ops tf, String node) {
     Constant<TFloat32> x = tf.constant(IMAGE);
-    String lists = ": expected a list of 4, each an integer >= 1, given ";
+    String lists = ": expected a list of 4, each a 32-bit integer >= 1, given ";
     Ops op = tf.withName("y");
     wrong(() -> op.nn.conv2d(x, x, Arrays.asList(1L, null, 1L, 1L), "SAME"),
         "Conv2D: argument 'strides'" + lists + "[1, null, 1, 1]" + node);
@@ -87,7 +87,7 @@ public final class Nulls {
     Scope scope = new Scope(nn_ops.legacy.EagerSession.getDefault());
     nn_ops.legacy.op.core.Constant<Float> x = nn_ops.legacy.op.core.Constant.create(scope, IMAGE);
     wrong(() -> nn_ops.legacy.op.core.Conv2D.create(scope, x, x, Arrays.asList(1L, null, 1L, 1L), "SAME"),
-        "Conv2D: argument 'strides': expected a list of 4, each an integer >= 1, given [1, null, 1, 1]");
+        "Conv2D: argument 'strides': expected a list of 4, each a 32-bit integer >= 1, given [1, null, 1, 1]");
     wrong(() -> nn_ops.legacy.op.core.Conv2D.create(scope, x, x, ONE, "SAME", (nn_ops.legacy.op.core.Conv2D.Options) null),
         "Conv2D: argument 'options': expected what the class's methods give, given null");
     wrong(() -> nn_ops.legacy.Tensor.create(null),
