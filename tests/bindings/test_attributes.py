@@ -58,7 +58,6 @@ def test_plain_values() -> None:
 
 
 INTEGERS = "expected a list of 2, each a 32-bit integer"
-POSITIVE = "expected a list of 2, each a 32-bit integer"
 WORDS = "expected one of SAME, VALID"
 ROWS = "expected one of X, Y or a list of integers: a list of 4, each a 32-bit integer"
 REFUSED: list[tuple[Callable[[], object], type[ArgumentError], str]] = [
@@ -73,9 +72,9 @@ REFUSED: list[tuple[Callable[[], object], type[ArgumentError], str]] = [
     (lambda: check.integers("a", [1], 2), ArgumentValueError, f"{INTEGERS}, given [1]"),
     (lambda: check.integers("a", [], 2), ArgumentValueError, f"{INTEGERS}, given []"),
     (lambda: check.integers("a", [1], 2, optional=True), ArgumentValueError, f"{INTEGERS}, or an empty one, given [1]"),
-    (lambda: check.integers("a", [0, 1], 2, minimum=1), ArgumentValueError, f"{POSITIVE} >= 1, given [0, 1]"),
+    (lambda: check.integers("a", [0, 1], 2, minimum=1), ArgumentValueError, f"{INTEGERS} >= 1, given [0, 1]"),
     (lambda: check.integers("a", [9, 1], 2, minimum=0, maximum=8), ArgumentValueError,
-     f"{POSITIVE} >= 0 and <= 8, given [9, 1]"),
+     "expected a list of 2, each an integer >= 0 and <= 8, given [9, 1]"),
     (lambda: check.integers("a", [2**31, 1], 2), ArgumentValueError, f"{INTEGERS}, given [2147483648, 1]"),
     (lambda: check.integer("a", 1.0), ArgumentTypeError, "expected a 32-bit integer, given 1.0"),
     (lambda: check.integer("a", True), ArgumentTypeError, "expected a 32-bit integer, given True"),

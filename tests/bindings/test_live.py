@@ -189,7 +189,7 @@ def test_requirements_stand_in_docstrings_with_the_names_of_their_numbers() -> N
     doc = inspect.getdoc(generated(OPS).conv2d) or ""
     required = doc[doc.index("Raises:") :]
     assert "{" not in required
-    assert "`in_channels`" in required
+    assert "`in_height`" in required
 
 
 def test_a_list_of_inputs_gives_a_tuple_of_gradients() -> None:
