@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TypeAlias
 
 from opgen.diagnostics import InternalError
 from opgen.dtypes import lookup
 from opgen.graph.draft import GraphView
 from opgen.graph.nodes import Node, Op, Value
+from opgen.graph.scratch import kept_while_making
 from opgen.graph.values import Kind as Kind
 from opgen.lower import Variant, structural_attrs
 from opgen.spec.arguments import AttrArgument, CallError, CallTypeError, placed_attrs
@@ -50,7 +50,7 @@ def bound(graph: GraphView, node: Node) -> Bound:
     return bind(node.op, node.types, node.attributes, kinds)
 
 
-@lru_cache(maxsize=4096)
+@kept_while_making
 def _bind(op: Op, types: Types, attributes: Attributes, inputs: tuple[Kind, ...], _: str) -> Bound:
     """`_` tells attributes apart that Python calls equal: 0.0 and -0.0, 1 and 1.0."""
     spec, bindings = op.spec, dict(types)

@@ -8,6 +8,7 @@ without lowering or scheduling anything.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -166,9 +167,16 @@ def lowered(op: Op, variant: Variant) -> CheckedKernel:
 # Making ----------------------------------------------------------------------------------------------------------
 
 
+_known: OrderedDict[str, KernelCode] = OrderedDict()
+"""Kernels by what was wanted, those made last at the end: without a cache, too, each is made once."""
+
+KNOWN = 1024
+"""Number of kernels that are known."""
+
+
 def kept(want: Wanted) -> KernelCode | None:
     """The kernel if it was made before, by any process, and its code is there."""
-    found = pickled.take(want.key, KernelCode)
+    found = _known.get(want.key) or pickled.take(want.key, KernelCode)
     if found is None or loaded(found) is None:
         return None
     return found if found.first is None or loaded(found.first) is not None else None
@@ -273,9 +281,13 @@ def _compiled(legal: Kernel, whole: Kernel) -> _Object:
 # Loading ---------------------------------------------------------------------------------------------------------
 
 
-def load_built(built: Built) -> None:
+def load_built(want: Wanted, built: Built) -> None:
     """Have what was built in the process."""
     code, contents = built
+    with BUILD:
+        _known[want.key] = code
+        while len(_known) > KNOWN:
+            _known.popitem(last=False)
     for part, content in zip((code, code.first), contents, strict=False):
         if part is not None:
             loaded(part, content)

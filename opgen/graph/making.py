@@ -33,7 +33,7 @@ def made(wants: Sequence[Wanted], progress: Progress | None = None) -> Mapping[s
     told(len(found), len(unique), DOING)
     for key, built in _Team(deque(w for w in unique.values() if w.key not in found)):
         found[key] = built[0]
-        load_built(built)
+        load_built(unique[key], built)
         told(len(found), len(unique), DOING)
     return found
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from opgen.diagnostics import CheckFailed, InternalError
 from opgen.dtypes import DType
+from opgen.graph import scratch
 from opgen.graph.arena import ArenaPool
 from opgen.graph.held import Store
 from opgen.graph.limits import TooMuchError, allowed, bytes_of
@@ -129,6 +130,12 @@ class Programs:
             return self._ready[key]
 
     def _made(self, arrays: Mapping[str, Array], elements: bool) -> Ready:
+        try:
+            return self._ready_for(arrays, elements)
+        finally:
+            scratch.forget()
+
+    def _ready_for(self, arrays: Mapping[str, Array], elements: bool) -> Ready:
         kinds = {name: (self._inputs[name], a.shape) for name, a in arrays.items()}
         given = {name: a for name, a in arrays.items() if self._may_decide(name, a)} if elements else {}
         loaded, known, graph = self._recalled(kinds, given) or self._anew(kinds, given)

@@ -1,4 +1,4 @@
-"""Loading an object file without LLVM: for machines on which kernels that are built already are run, and none is built.
+"""Loading an object file without LLVM.
 
 What LLVM makes of a kernel is a small ELF file for x86-64: code, constants, a few words of memory, calls of the C
 library.  Other architectures, and anything that such files do not hold, are refused.
@@ -7,6 +7,7 @@ library.  Other architectures, and anything that such files do not hold, are ref
 from __future__ import annotations
 
 import ctypes
+import functools
 import mmap
 import struct
 from collections.abc import Iterator
@@ -50,12 +51,16 @@ class _Symbol:
 class Image:
     """An object file in memory that may be run; `image[symbol]` is an address.  It is good as long as this object."""
 
-    def __init__(self, code: bytes) -> None:
-        """Raises InternalError for what is no object file of an x86-64 processor's, or asks for what there is not."""
+    def __init__(self, code: bytes, *symbols: str) -> None:
+        """Raises InternalError for what is no object file of an x86-64 processor's, asks for what there is not, or
+        lacks one of the symbols.
+        """
         try:
             self._load(code)
         except (struct.error, IndexError, ValueError, OSError, AttributeError, UnicodeDecodeError) as error:
             raise InternalError(f"object code cannot be loaded without LLVM: {error}") from error
+        if missing := [symbol for symbol in symbols if symbol not in self._exported]:
+            raise InternalError(f"object code lacks {', '.join(missing)}")
 
     def __getitem__(self, symbol: str) -> int:
         return self._exported[symbol]
@@ -66,7 +71,7 @@ class Image:
             if s.kind == _SYMBOLS:
                 symbols = list(_symbols(code, s, sections[s.link]))
         self._places, text_end, size = _layout(sections, len(symbols))
-        self._memory = mmap.mmap(-1, size)
+        self._memory = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)  # a forked child has its own
         self._start = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
         self._stubs, self._slots = text_end - _STUB_BYTES * len(symbols), size - 8 * len(symbols)
         for i, place in self._places.items():
@@ -156,6 +161,7 @@ def _pages(size: int) -> int:
     return max(1, -(-size // mmap.PAGESIZE)) * mmap.PAGESIZE
 
 
+@functools.cache
 def _external(name: str) -> int:
     """The address of a function of the C library's, as the process has it."""
     for library in (None, "libm.so.6"):
@@ -167,7 +173,12 @@ def _external(name: str) -> int:
 
 def _protect(start: int, size: int) -> None:
     """Memory that may be run, and no longer written."""
-    protect = ctypes.CDLL(None, use_errno=True).mprotect
-    protect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-    if protect(start, size, mmap.PROT_READ | mmap.PROT_EXEC) != 0:
+    if _mprotect()(start, size, mmap.PROT_READ | mmap.PROT_EXEC) != 0:
         raise OSError(ctypes.get_errno(), "mprotect")
+
+
+@functools.cache
+def _mprotect() -> ctypes._NamedFuncPointer:
+    function = ctypes.CDLL(None, use_errno=True).mprotect
+    function.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    return function

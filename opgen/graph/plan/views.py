@@ -8,7 +8,6 @@ elements tell; of the others the two places are the same sum of the indices, or 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from math import prod
 from typing import TypeAlias
 
@@ -17,6 +16,7 @@ import numpy.typing as npt
 
 from opgen.graph.bound import Bound
 from opgen.graph.plan.sums import Sum, Sums, plus, times
+from opgen.graph.scratch import kept_while_making
 from opgen.spec import model as m
 from opgen.spec.environment import evaluate, evaluate_int
 from opgen.spec.walk import reads_values, subexpressions
@@ -31,7 +31,7 @@ _MANY = 1 << 18
 _Places: TypeAlias = "npt.NDArray[np.int64]"
 
 
-@lru_cache(maxsize=4096)
+@kept_while_making
 def view_of(call: Bound) -> int | None:
     """The position, among the op's tensors, of the one that the only result of a call is a view of; else None."""
     spec = call.op.spec
