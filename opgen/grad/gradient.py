@@ -51,6 +51,7 @@ def gradient(module: Module, op: OpSpec, wrt: str) -> OpSpec:
         name=f"{op.name}Gradient_{wrt}",
         function_name=f"{op.function_name}_gradient_{wrt}",
         signature=(*names, *attrs),
+        signatures=(),
         type_variables=tuple(_floating(v) for v in forward.type_variables),
         inputs=(*inputs, *cotangents),
         outputs=(result,),

@@ -14,7 +14,7 @@ from opgen.spec.walk import subexpressions
 
 
 def alone(op: OpSpec) -> OpSpec:
-    """The op as the gradient of no other, without examples and kernels that are wanted ahead."""
+    """The op as the gradient of no other, with one signature, without examples and kernels that are wanted ahead."""
     named: list[ShapeLet] = []
     taken = set(_names(op))
     inputs: list[Tensor | Sizes] = []
@@ -24,7 +24,9 @@ def alone(op: OpSpec) -> OpSpec:
             entry = replace(entry, dims=tuple(dims), follows=False)
         inputs.append(entry)
     checks = (*op.checks, *named)
-    return replace(op, inputs=tuple(inputs), checks=checks, gradient=None, examples=(), specializations=())
+    return replace(
+        op, inputs=tuple(inputs), checks=checks, gradient=None, examples=(), specializations=(), signatures=()
+    )
 
 
 def _named(tensor: str, axis: int, dim: Dimension, taken: set[str], named: list[ShapeLet]) -> Dimension:

@@ -139,3 +139,10 @@ def _check_function_names(report: Report, decls: Sequence[s.OpDecl]) -> None:
         function = snake_case(name)
         if seen.setdefault(function, name) != name:
             report.add("S011", f"'{name}' and '{seen[function]}' have the same function '{function}'", decl.name.span)
+    for decl in decls:
+        others = (i.function for i in decl.items if isinstance(i, s.SignatureDecl) and i.function is not None)
+        for other in {o.name: o for o in others}.values():
+            if seen.setdefault(other.name, decl.name.name) != decl.name.name or other.name == snake_case(
+                decl.name.name
+            ):
+                report.add("S011", f"'{seen[other.name]}' has the function '{other.name}' already", other.span)

@@ -73,7 +73,31 @@ class FileBuilder(TreeBuilder):
         return _ITEMS[node.data](self, node)
 
     def _signature(self, node: Branch) -> s.SignatureDecl:
-        return s.SignatureDecl(self.span(node), tuple(map(self.ident, node.children)))
+        label, function, *arguments = node.children
+        return s.SignatureDecl(
+            self.span(node),
+            tuple(self._taken(as_branch(a)) for a in arguments),
+            None if label is None else self.text(label),
+            self.maybe_ident(function),
+        )
+
+    def _taken(self, node: Branch) -> s.Taken:
+        name, called, form, default = node.children
+        how, other = (None, None) if called is None else as_branch(called).children
+        return s.Taken(
+            self.span(node),
+            self.ident(name),
+            self.maybe_ident(other),
+            how is not None and str(how) == "or",
+            None if form is None else self._form_taken(as_branch(form)),
+            None if default is None else self.value(default),
+        )
+
+    def _form_taken(self, node: Branch) -> s.Elements | s.InPlace:
+        *names, last = node.children
+        if node.data == "in_place":
+            return s.InPlace(self.span(node), self.ident(names[0]), self.ident(last))
+        return s.Elements(self.span(node), tuple(map(self.ident, names)), self.constant(last))
 
     def _type(self, node: Branch) -> s.TypeDecl:
         name, allowed = node.children

@@ -19,7 +19,7 @@ from opgen.spec.interface import declare
 from opgen.spec.measure import fits
 from opgen.spec.names import check_function_name, check_name, snake_case
 from opgen.spec.report import Report
-from opgen.spec.signature import default_signature, signature_of
+from opgen.spec.signature import default_signature, signature_of, signatures_of
 from opgen.spec.values import example_of
 
 _OWN = (
@@ -103,6 +103,7 @@ class GradientChecker:
             specializations=self.forward.specializations,
             doc="" if self.decl.doc is None else self.decl.doc.value,
             span=self.decl.span,
+            signatures=signatures_of(self.report, self.decl.items, inputs, self._attrs(inputs)),
         )
 
     def _signature(self, inputs: tuple[m.Tensor | m.Sizes, ...]) -> tuple[str, ...]:

@@ -33,6 +33,9 @@ TENSORS = 1000
 ATTRIBUTES = 256
 """Of an op: each is an argument in Python and a field in C."""
 
+SIGNATURES = 16
+"""Of an op: each two are compared."""
+
 WORDS = 64
 """Of an enumeration or a layout: a layout of four dimensions has 24."""
 

@@ -15,6 +15,7 @@ from opgen.spec.limits import (
     FORMS,
     NODES,
     RANK,
+    SIGNATURES,
     SPECIALIZATIONS,
     STEPS,
     TENSORS,
@@ -34,6 +35,7 @@ def fits(report: Report, decl: s.OpDecl, items: Sequence[s.Item]) -> bool:
     attrs = [i for i in items if isinstance(i, s.AttrDecl)]
     report.at_most(len(tensors), TENSORS, "inputs and outputs", where)
     report.at_most(len(attrs), ATTRIBUTES, "attributes", where)
+    report.at_most(sum(isinstance(i, s.SignatureDecl) for i in items), SIGNATURES, "signatures", where)
     report.at_most(sum(isinstance(i, s.ExampleDecl) for i in items), EXAMPLES, "examples", where)
     report.at_most(sum(isinstance(i, s.SpecializeDecl) for i in items), SPECIALIZATIONS, "specializations", where)
     for tensor in tensors:

@@ -242,11 +242,59 @@ class Algorithm:
 
 
 @dataclass(frozen=True, slots=True)
+class Elements:
+    """A list attribute given for some of its elements alone: one value for all of these, or one for each.
+
+    `letters` name them in the attribute's layout; the other elements are `fill` then.
+    """
+
+    letters: str
+    fill: int
+
+
+@dataclass(frozen=True, slots=True)
+class InPlace:
+    """An enumeration in whose place the list `payload` is given, which means `word`."""
+
+    word: str
+    payload: str
+
+
+@dataclass(frozen=True, slots=True)
+class SignatureArgument:
+    """An argument of one signature: an input, an attribute, an alias of one, or `name`.
+
+    `called` are the names that a caller may write, in the order of preference.  `default` stands for an attribute that
+    has none of its own; None: there is none here either.
+    """
+
+    name: str
+    called: tuple[str, ...]
+    form: Elements | InPlace | None = None
+    default: AttrDefault = None
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """One of several orders of an op's arguments; `function` is another name of the op's function ("": none)."""
+
+    label: str
+    arguments: tuple[SignatureArgument, ...]
+    function: str = ""
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The arguments in order, by their names in the op."""
+        return tuple(a.name for a in self.arguments)
+
+
+@dataclass(frozen=True, slots=True)
 class OpSpec:
     """An op.  `inputs` are in the caller's order; `checks` are the integer lets and requirements in the order written.
 
     `signature` is the order of the generated function's arguments (`name` among them if the caller may give a name
-    there).
+    there).  Where Python's function takes several orders, `signatures` are all of them, that one first; else empty.
     """
 
     name: str
@@ -264,6 +312,7 @@ class OpSpec:
     doc: str = ""
     span: Span | None = field(default=None, compare=False, repr=False)
     algorithms: tuple[Algorithm, ...] = ()
+    signatures: tuple[Signature, ...] = ()
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:

@@ -24,7 +24,7 @@ from opgen.spec.polynomial import differences
 from opgen.spec.report import Report
 from opgen.spec.resolve import Resolver
 from opgen.spec.scope import Scope
-from opgen.spec.signature import signature_of
+from opgen.spec.signature import signature_of, signatures_of
 from opgen.spec.specializations import specializations
 from opgen.spec.stretch import check_stretched
 from opgen.spec.values import example_of
@@ -79,6 +79,7 @@ class OpChecker:
             specializations=specializations(self.report, self.items, built, set(self.scope.symbols)),
             doc="" if self.decl.doc is None else self.decl.doc.value,
             span=self.decl.span,
+            signatures=signatures_of(self.report, self.items, built.inputs, built.attrs),
         )
         if len(self.report) > self._before or inliner.failed:
             return None

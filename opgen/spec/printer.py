@@ -149,7 +149,23 @@ def _return(tree: s.ReturnDecl) -> Document:
 
 @_line.register(s.SignatureDecl)
 def _signature(tree: s.SignatureDecl) -> Document:
-    return ("signature (", fill([n.name for n in tree.names]), ")")
+    label = "" if tree.label is None else f"{quote(tree.label.value)} "
+    function = "" if tree.function is None else tree.function.name
+    return (f"signature {label}{function}(", fill(list(map(_taken, tree.arguments))), ")")
+
+
+def _taken(tree: s.Taken) -> Document:
+    called = "" if tree.called is None else f" {'or' if tree.also else 'as'} {tree.called.name}"
+    default: Document = "" if tree.default is None else (" = ", value(tree.default))
+    return (tree.name.name + called, _form_taken(tree.form), default)
+
+
+def _form_taken(form: s.Elements | s.InPlace | None) -> str:
+    if form is None:
+        return ""
+    if isinstance(form, s.InPlace):
+        return f" {{{form.word.name} = {form.payload.name}}}"
+    return f"[{', '.join(n.name for n in form.letters)}] else {form.fill.text}"
 
 
 @_line.register(s.TypeDecl)

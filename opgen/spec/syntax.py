@@ -28,8 +28,42 @@ Value: TypeAlias = Constant | Named | ListValue | Text
 
 
 @dataclass(frozen=True, slots=True)
+class Elements(Node):
+    """`[H, W] else 1` after a list attribute: these elements may be given alone, and the others are `fill` then."""
+
+    letters: tuple[Ident, ...]
+    fill: Constant
+
+
+@dataclass(frozen=True, slots=True)
+class InPlace(Node):
+    """`{WORD = list}` after an enumeration: the attribute `list` is given in its place, which means the word."""
+
+    word: Ident
+    payload: Ident
+
+
+@dataclass(frozen=True, slots=True)
+class Taken(Node):
+    """An argument of a signature.  Its caller writes `called` for `name`, or (`also`) either."""
+
+    name: Ident
+    called: Ident | None = None
+    also: bool = False
+    form: Elements | InPlace | None = None
+    default: Value | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SignatureDecl(Node):
-    names: tuple[Ident, ...]
+    """`signature "label" function(arguments)`: an order in which the arguments of an op may be given.
+
+    Of several, each has a label; `function` is another name of the op's function.
+    """
+
+    arguments: tuple[Taken, ...]
+    label: Text | None = None
+    function: Ident | None = None
 
 
 @dataclass(frozen=True, slots=True)

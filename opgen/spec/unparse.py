@@ -51,8 +51,10 @@ class _Gaps(Trivia):
 def _groups(op: m.OpSpec) -> list[list[s.Item]]:
     """The declarations of an op, in groups."""
     signature: list[s.Item] = []
-    if op.signature != default_signature(op.inputs, op.attrs):
-        signature.append(s.SignatureDecl(NOWHERE, tuple(map(ident, op.signature))))
+    if op.signatures:
+        signature += map(_signature, op.signatures)
+    elif op.signature != default_signature(op.inputs, op.attrs):
+        signature.append(s.SignatureDecl(NOWHERE, tuple(s.Taken(NOWHERE, ident(n)) for n in op.signature)))
     inputs = [_tensor(op, "input", i) if isinstance(i, m.Tensor) else _sizes(op, i) for i in op.inputs]
     groups: list[list[s.Item]] = [
         signature,
@@ -73,6 +75,32 @@ def _algorithm(op: m.OpSpec, algorithm: m.Algorithm) -> s.AlgorithmDecl:
         items.append(s.WhenDecl(NOWHERE, _expressions(op).of(algorithm.condition)))
     items += _mathematics(op, algorithm.definitions)
     return s.AlgorithmDecl(NOWHERE, ident(algorithm.name), algorithm.optional, _doc(algorithm.doc), tuple(items))
+
+
+# Signatures -----------------------------------------------------------------------------------------
+
+
+def _signature(signature: m.Signature) -> s.SignatureDecl:
+    function = ident(signature.function) if signature.function else None
+    return s.SignatureDecl(NOWHERE, tuple(map(_taken, signature.arguments)), s.Text(NOWHERE, signature.label), function)
+
+
+def _taken(argument: m.SignatureArgument) -> s.Taken:
+    other = next((c for c in argument.called if c != argument.name), None)
+    form: s.Elements | s.InPlace | None = None
+    if isinstance(argument.form, m.Elements):
+        fill = s.Constant(NOWHERE, str(argument.form.fill))
+        form = s.Elements(NOWHERE, tuple(map(ident, argument.form.letters)), fill)
+    elif argument.form is not None:
+        form = s.InPlace(NOWHERE, ident(argument.form.word), ident(argument.form.payload))
+    return s.Taken(
+        NOWHERE,
+        ident(argument.name),
+        None if other is None else ident(other),
+        other is not None and argument.name in argument.called,
+        form,
+        None if argument.default is None else _value(argument.default),
+    )
 
 
 # The interface --------------------------------------------------------------------------------------

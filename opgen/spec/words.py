@@ -38,9 +38,10 @@ GENERATED = frozenset({"self", "cls", "out", "name", "np", "numpy", "opgen", "ra
 
 MODULE = _words(
     """
-check out name Array Call Checks Integers Library Literal Numbers Prepared PreparedSeveral Sequence TensorLike
-annotations stretched logical padded rows prepare raw_ops plain_vector final bool dict float int len max min object
-pow staticmethod str tuple __all__ __debug__ __doc__ __file__ __name__ True False None
+check out name Array Call Checks Elements InPlace Integers Library Literal NoReturn Numbers Prepared
+PreparedSeveral Sequence Signature Signatures Takes TensorLike annotations overload stretched logical padded rows
+prepare raw_ops plain_vector final bool dict float int len max min object pow staticmethod str tuple __all__
+__debug__ __doc__ __file__ __name__ True False None
 """
 )
 """What a generated Python module imports, defines and calls: no function or argument of it can have such a name."""

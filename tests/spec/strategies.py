@@ -95,8 +95,19 @@ rank_rules = st.builds(s.RankRule, st.just(AT), idents, integers, st.none(), st.
     s.RankRule, st.just(AT), idents, st.none(), expressions, st.none() | idents
 )
 
+forms_taken = (
+    st.none()
+    | st.builds(s.Elements, st.just(AT), tuples(idents, 1), signed)
+    | st.builds(s.InPlace, st.just(AT), idents, idents)
+)
+taken = st.one_of(
+    st.builds(s.Taken, st.just(AT), idents, st.none(), st.just(False), forms_taken, st.none() | values),
+    st.builds(s.Taken, st.just(AT), idents, idents, st.booleans(), forms_taken, st.none() | values),
+)
+
 items = st.one_of(
-    st.builds(s.SignatureDecl, st.just(AT), tuples(idents, 1)),
+    st.builds(s.SignatureDecl, st.just(AT), tuples(taken, 1)),
+    st.builds(s.SignatureDecl, st.just(AT), tuples(taken, 1), strings, st.none() | idents),
     st.builds(s.TypeDecl, st.just(AT), idents, tuples(idents, 1)),
     st.builds(
         s.TensorDecl,

@@ -66,6 +66,9 @@ def _check_items(report: Report, op: m.GenericOp) -> None:
         why = next((w for kind, w in _REFUSED.items() if isinstance(item, kind)), None)
         if why is not None:
             report.add(CODE, f"the generic op '{op.name}' cannot have this", item.span, why)
+    for extra in [i for i in op.decl.items if isinstance(i, s.SignatureDecl)][1:]:
+        help = "its attributes are given by keyword"
+        report.add(CODE, f"the generic op '{op.name}' has one signature", extra.span, help)
     for decl in op.inputs[:-1]:
         if isinstance(decl, s.SeveralDecl):
             message = f"'{decl.name.name}' stands for all inputs that are left: none comes after it"
