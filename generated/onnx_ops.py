@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, NoReturn
 
 from opgen.bindings.python.generic import Generic
 from opgen.runtime.arguments import Integers, Numbers
@@ -251,6 +251,7 @@ def depth_to_space(
     name: str | None = None,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Blocks of channels become blocks of height and width.
 
@@ -281,6 +282,8 @@ def depth_to_space(
             `input`: expected a multiple of `block` channels.
         ArgumentMemoryError: A result too large for this machine.
     """
+    if _unknown:
+        raise Checks("DepthToSpace").unexpected(depth_to_space, _unknown)
     return _depth_to_space(
         (input,),
         (blocksize, mode, None if type(name) is str else name),
@@ -352,6 +355,7 @@ def space_to_depth(
     name: str | None = None,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Blocks of height and width become blocks of channels.
 
@@ -381,6 +385,8 @@ def space_to_depth(
             `input`: expected a multiple of `blocksize` columns.
         ArgumentMemoryError: A result too large for this machine.
     """
+    if _unknown:
+        raise Checks("SpaceToDepth").unexpected(space_to_depth, _unknown)
     return _space_to_depth(
         (input,),
         (blocksize, None if type(name) is str else name),
@@ -453,6 +459,7 @@ def space_to_depth_by_mode(
     name: str | None = None,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Blocks of height and width become blocks of channels, in one of two orders.
 
@@ -491,6 +498,8 @@ def space_to_depth_by_mode(
         >>> space_to_depth_by_mode(input=[[[[1, 2]], [[3, 4]]]], blocksize=1, mode="CRD").tolist()
         [[[[1.0, 2.0]], [[3.0, 4.0]]]]
     """
+    if _unknown:
+        raise Checks("SpaceToDepthByMode").unexpected(space_to_depth_by_mode, _unknown)
     return _space_to_depth_by_mode(
         (input,),
         (blocksize, mode, None if type(name) is str else name),
@@ -573,6 +582,7 @@ def roi_align(
     name: str | None = None,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Regions of images, in bins: of each the mean, or the maximum, of samples that are interpolated linearly.
 
@@ -639,6 +649,8 @@ def roi_align(
         >>> roi_align(X=[[[[1, 2], [3, 4]]]], rois=[[0, 0, 2, 2]], batch_indices=[0], sampling_ratio=1).tolist()
         [[[[2.5]]]]
     """
+    if _unknown:
+        raise Checks("RoiAlign").unexpected(roi_align, _unknown)
     return _roi_align(
         (X, rois, batch_indices),
         (
@@ -732,6 +744,7 @@ def roi_align_of_wholes(
     name: str | None = None,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Regions of images, in bins: of each the mean, or the maximum, of samples that are interpolated linearly.
 
@@ -796,6 +809,8 @@ def roi_align_of_wholes(
         >>> roi_align_of_wholes(X=[[[[1, 2], [3, 4]]]], rois=[[0, 0, 1, 1]], batch_indices=[0], sampling_ratio=1).tolist()
         [[[[2.5]]]]
     """
+    if _unknown:
+        raise Checks("RoiAlignOfWholes").unexpected(roi_align_of_wholes, _unknown)
     return _roi_align_of_wholes(
         (X, rois, batch_indices),
         (output_height, output_width, sampling_ratio, spatial_scale, mode, None if type(name) is str else name),
@@ -870,6 +885,7 @@ def max_roi_pool(
     name: str | None = None,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The largest element in each bin of regions of images; 0 where a bin has none.
 
@@ -909,6 +925,8 @@ def max_roi_pool(
         >>> max_roi_pool(X=[[[[1, 2, 4, 3]]]], rois=[[0, 0, 0, 3, 0]], pooled_shape=[1, 2]).tolist()
         [[[[2.0, 4.0]]]]
     """
+    if _unknown:
+        raise Checks("MaxRoiPool").unexpected(max_roi_pool, _unknown)
     return _max_roi_pool(
         (X, rois),
         (pooled_shape, spatial_scale, None if type(name) is str else name),
@@ -969,6 +987,7 @@ def attention(
     softmax_precision: str | None = None,
     results: int | None = None,
     out: Array | tuple[Array, ...] | None = None,
+    **_unknown: NoReturn,
 ) -> Array | tuple[Array, ...]:
     """Means of values, weighed by the exponentials of the products of queries and keys.
 
@@ -1079,6 +1098,8 @@ def attention(
         >>> attention(Q=[[[1, 2]]], K=[[[0], [0]]], V=[[[2], [4]]], attn_mask=[True, False], q_num_heads=2).tolist()
         [[[2.0, 2.0]]]
     """
+    if _unknown:
+        raise Checks("Attention").unexpected(attention, _unknown)
     return _attention.some(
         (Q, K, V, attn_mask, past_key, past_value, nonpad_kv_seqlen),
         {
@@ -1114,6 +1135,7 @@ def linear_attention(
     scale: float | None = 0.0,
     update_rule: Literal["linear", "gated", "delta", "gated_delta"] | None = "gated_delta",
     out: tuple[Array, ...] | None = None,
+    **_unknown: NoReturn,
 ) -> tuple[Array, ...]:
     """Queries read a state, a matrix for each head, to which keys and values are added step by step.
 
@@ -1176,6 +1198,8 @@ def linear_attention(
         >>> [y.tolist() for y in linear_attention(query=[[[1], [1]]], key=[[[1], [1]]], value=[[[2], [4]]], past_state=[[[[0]]]], decay=[[[0], [0]]], beta=[[[0.5], [0.5]]], kv_num_heads=1, q_num_heads=1)]
         [[[[1.0], [2.5]]], [[[[2.5]]]]]
     """
+    if _unknown:
+        raise Checks("LinearAttention").unexpected(linear_attention, _unknown)
     return _linear_attention.several(
         (query, key, value, past_state, decay, beta),
         {
@@ -1198,6 +1222,7 @@ def mat_mul(
     B: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Products of matrices, in batches whose shapes are aligned at the right; a vector is a row before, a column behind.
 
@@ -1226,6 +1251,8 @@ def mat_mul(
         >>> mat_mul(A=[[1, 2], [3, 4]], B=[1, 1]).tolist()
         [3.0, 7.0]
     """
+    if _unknown:
+        raise Checks("MatMul").unexpected(mat_mul, _unknown)
     return _mat_mul.single((A, B), {}, out)
 
 
@@ -1242,6 +1269,7 @@ def gemm(
     transA: bool | None = False,
     transB: bool | None = False,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """`alpha` A B + `beta` C, where A and B may be turned, and C stretches.
 
@@ -1276,6 +1304,8 @@ def gemm(
         >>> gemm(A=[[1, 2], [3, 4]], B=[[1], [1]], C=[[10]], alpha=2).tolist()
         [[16.0], [24.0]]
     """
+    if _unknown:
+        raise Checks("Gemm").unexpected(gemm, _unknown)
     return _gemm.single((A, B, C), {"alpha": alpha, "beta": beta, "transA": transA, "transB": transB}, out)
 
 
@@ -1289,6 +1319,7 @@ def mat_mul_integer(
     b_zero_point: TensorLike | None = None,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Products of matrices of 8-bit integers, from which zero points are taken first; in 32 bits.
 
@@ -1322,6 +1353,8 @@ def mat_mul_integer(
         >>> mat_mul_integer(A=[[1, 2]], B=[[3], [4]], a_zero_point=1, b_zero_point=1).tolist()
         [[3]]
     """
+    if _unknown:
+        raise Checks("MatMulInteger").unexpected(mat_mul_integer, _unknown)
     return _mat_mul_integer.single((A, B, a_zero_point, b_zero_point), {}, out)
 
 
@@ -1333,6 +1366,7 @@ def einsum(
     *,
     equation: str,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Sums of products of elements, as an equation tells them.
 
@@ -1365,6 +1399,8 @@ def einsum(
         >>> einsum(Inputs=[[[1, 2], [3, 4]]], equation="ii").tolist()
         5.0
     """
+    if _unknown:
+        raise Checks("Einsum").unexpected(einsum, _unknown)
     return _einsum.single(_einsum.each("Inputs", Inputs), {"equation": equation}, out)
 
 
@@ -1383,6 +1419,7 @@ def conv(
     kernel_shape: Integers | None = None,
     group: int | None = 1,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The convolution of `X` with `W`.
 
@@ -1428,6 +1465,8 @@ def conv(
         >>> conv(X=[[[1, 2, 3]]], W=[[[1, 1]]]).tolist()
         [[[3.0, 5.0]]]
     """
+    if _unknown:
+        raise Checks("Conv").unexpected(conv, _unknown)
     return _conv.single(
         (X, W, B),
         {
@@ -1458,6 +1497,7 @@ def conv_integer(
     kernel_shape: Integers | None = None,
     group: int | None = 1,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The convolution of 8-bit integers, from which zero points are taken first, in 32 bits.
 
@@ -1509,6 +1549,8 @@ def conv_integer(
         >>> conv_integer(X=[[[2, 3, 4]]], W=[[[1, 1]]], x_zero_point=1).tolist()
         [[[3, 5]]]
     """
+    if _unknown:
+        raise Checks("ConvInteger").unexpected(conv_integer, _unknown)
     return _conv_integer.single(
         (X, W, x_zero_point, w_zero_point),
         {
@@ -1540,6 +1582,7 @@ def conv_transpose(
     output_padding: Integers | None = None,
     output_shape: Integers | None = None,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The gradient of a convolution with `W` with respect to its input, of `X`: each element spreads over a window.
 
@@ -1592,6 +1635,8 @@ def conv_transpose(
         >>> conv_transpose(X=[[[1, 2]]], W=[[[1, 1]]], strides=[2]).tolist()
         [[[1.0, 1.0, 2.0, 2.0]]]
     """
+    if _unknown:
+        raise Checks("ConvTranspose").unexpected(conv_transpose, _unknown)
     return _conv_transpose.single(
         (X, W, B),
         {
@@ -1615,6 +1660,7 @@ def acos(
     input: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The inverse cosine; NaN beyond 1.
 
@@ -1641,6 +1687,8 @@ def acos(
         >>> acos(input=[1]).tolist()
         [0.0]
     """
+    if _unknown:
+        raise Checks("Acos").unexpected(acos, _unknown)
     return _acos.single((input,), {}, out)
 
 
@@ -1651,6 +1699,7 @@ def acosh(
     input: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The inverse hyperbolic cosine; NaN below 1.
 
@@ -1677,6 +1726,8 @@ def acosh(
         >>> acosh(input=[1]).tolist()
         [0.0]
     """
+    if _unknown:
+        raise Checks("Acosh").unexpected(acosh, _unknown)
     return _acosh.single((input,), {}, out)
 
 
@@ -1687,6 +1738,7 @@ def asin(
     input: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The inverse sine; NaN beyond 1.
 
@@ -1713,6 +1765,8 @@ def asin(
         >>> asin(input=[0]).tolist()
         [0.0]
     """
+    if _unknown:
+        raise Checks("Asin").unexpected(asin, _unknown)
     return _asin.single((input,), {}, out)
 
 
@@ -1723,6 +1777,7 @@ def asinh(
     input: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The inverse hyperbolic sine.
 
@@ -1749,6 +1804,8 @@ def asinh(
         >>> asinh(input=[0]).tolist()
         [0.0]
     """
+    if _unknown:
+        raise Checks("Asinh").unexpected(asinh, _unknown)
     return _asinh.single((input,), {}, out)
 
 
@@ -1759,6 +1816,7 @@ def atan(
     input: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The inverse tangent.
 
@@ -1785,6 +1843,8 @@ def atan(
         >>> atan(input=[0]).tolist()
         [0.0]
     """
+    if _unknown:
+        raise Checks("Atan").unexpected(atan, _unknown)
     return _atan.single((input,), {}, out)
 
 
@@ -1795,6 +1855,7 @@ def atanh(
     input: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The inverse hyperbolic tangent; NaN beyond 1.
 
@@ -1821,6 +1882,8 @@ def atanh(
         >>> atanh(input=[0]).tolist()
         [0.0]
     """
+    if _unknown:
+        raise Checks("Atanh").unexpected(atanh, _unknown)
     return _atanh.single((input,), {}, out)
 
 
@@ -1831,6 +1894,7 @@ def cosh(
     input: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The hyperbolic cosine.
 
@@ -1857,6 +1921,8 @@ def cosh(
         >>> cosh(input=[0]).tolist()
         [1.0]
     """
+    if _unknown:
+        raise Checks("Cosh").unexpected(cosh, _unknown)
     return _cosh.single((input,), {}, out)
 
 
@@ -1867,6 +1933,7 @@ def sinh(
     input: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The hyperbolic sine.
 
@@ -1893,6 +1960,8 @@ def sinh(
         >>> sinh(input=[0]).tolist()
         [0.0]
     """
+    if _unknown:
+        raise Checks("Sinh").unexpected(sinh, _unknown)
     return _sinh.single((input,), {}, out)
 
 
@@ -1903,6 +1972,7 @@ def tan(
     input: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The tangent.
 
@@ -1929,6 +1999,8 @@ def tan(
         >>> tan(input=[0]).tolist()
         [0.0]
     """
+    if _unknown:
+        raise Checks("Tan").unexpected(tan, _unknown)
     return _tan.single((input,), {}, out)
 
 
@@ -1941,6 +2013,7 @@ def mod(
     *,
     fmod: bool | None = False,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The remainder of a division, with the sign of the divisor; with `fmod`, with that of the dividend.
 
@@ -1970,6 +2043,8 @@ def mod(
         >>> mod(A=[-4, 5], B=3).tolist()
         [2.0, 2.0]
     """
+    if _unknown:
+        raise Checks("Mod").unexpected(mod, _unknown)
     return _mod.single((A, B), {"fmod": fmod}, out)
 
 
@@ -1982,6 +2057,7 @@ def bit_shift(
     *,
     direction: Literal["LEFT", "RIGHT"],
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Bits shifted, by as many places as the second tensor says; by less than 0, or by all, everything is shifted out.
 
@@ -2010,6 +2086,8 @@ def bit_shift(
         >>> bit_shift(X=[1, 3], Y=[2, 1], direction="LEFT").tolist()
         [4, 6]
     """
+    if _unknown:
+        raise Checks("BitShift").unexpected(bit_shift, _unknown)
     return _bit_shift.single((X, Y), {"direction": direction}, out)
 
 
@@ -2021,6 +2099,7 @@ def bitwise_and(
     B: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The bits that are in both tensors.
 
@@ -2048,6 +2127,8 @@ def bitwise_and(
         >>> bitwise_and(A=[6], B=[3]).tolist()
         [2]
     """
+    if _unknown:
+        raise Checks("BitwiseAnd").unexpected(bitwise_and, _unknown)
     return _bitwise_and.single((A, B), {}, out)
 
 
@@ -2059,6 +2140,7 @@ def bitwise_or(
     B: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The bits that are in either tensor.
 
@@ -2086,6 +2168,8 @@ def bitwise_or(
         >>> bitwise_or(A=[6], B=[3]).tolist()
         [7]
     """
+    if _unknown:
+        raise Checks("BitwiseOr").unexpected(bitwise_or, _unknown)
     return _bitwise_or.single((A, B), {}, out)
 
 
@@ -2097,6 +2181,7 @@ def bitwise_xor(
     B: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The bits that are in one tensor only.
 
@@ -2124,6 +2209,8 @@ def bitwise_xor(
         >>> bitwise_xor(A=[6], B=[3]).tolist()
         [5]
     """
+    if _unknown:
+        raise Checks("BitwiseXor").unexpected(bitwise_xor, _unknown)
     return _bitwise_xor.single((A, B), {}, out)
 
 
@@ -2134,6 +2221,7 @@ def bitwise_not(
     X: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The bits that are not in a tensor.
 
@@ -2160,6 +2248,8 @@ def bitwise_not(
         >>> bitwise_not(X=[0, 5]).tolist()
         [-1, -6]
     """
+    if _unknown:
+        raise Checks("BitwiseNot").unexpected(bitwise_not, _unknown)
     return _bitwise_not.single((X,), {}, out)
 
 
@@ -2172,6 +2262,7 @@ def gather(
     *,
     axis: int | None = 0,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Slices of a tensor along a dimension, at the places that indices tell.
 
@@ -2202,6 +2293,8 @@ def gather(
         >>> gather(data=[[1, 2], [3, 4], [5, 6]], indices=[2, 0]).tolist()
         [[5.0, 6.0], [1.0, 2.0]]
     """
+    if _unknown:
+        raise Checks("Gather").unexpected(gather, _unknown)
     return _gather.single((data, indices), {"axis": axis}, out)
 
 
@@ -2214,6 +2307,7 @@ def gather_elements(
     *,
     axis: int | None = 0,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """An element of a tensor for each index: at that place along a dimension, and where the index is along the others.
 
@@ -2246,6 +2340,8 @@ def gather_elements(
         >>> gather_elements(data=[[1, 2], [3, 4]], indices=[[0, 1]]).tolist()
         [[1.0, 4.0]]
     """
+    if _unknown:
+        raise Checks("GatherElements").unexpected(gather_elements, _unknown)
     return _gather_elements.single((data, indices), {"axis": axis}, out)
 
 
@@ -2259,6 +2355,7 @@ def reverse_sequence(
     time_axis: int | None = 0,
     batch_axis: int | None = 1,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Sequences with their first elements in reverse, as many as each one's length says.
 
@@ -2292,6 +2389,8 @@ def reverse_sequence(
         >>> reverse_sequence(input=[[1, 2], [3, 4]], sequence_lens=[1, 2]).tolist()
         [[1.0, 4.0], [3.0, 2.0]]
     """
+    if _unknown:
+        raise Checks("ReverseSequence").unexpected(reverse_sequence, _unknown)
     return _reverse_sequence.single((input, sequence_lens), {"time_axis": time_axis, "batch_axis": batch_axis}, out)
 
 
@@ -2305,6 +2404,7 @@ def one_hot(
     *,
     axis: int | None = -1,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Vectors with one value at the place that an index tells, and another elsewhere.
 
@@ -2337,6 +2437,8 @@ def one_hot(
         >>> one_hot(indices=[0, 2], depth=3, values=[0, 1]).tolist()
         [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
     """
+    if _unknown:
+        raise Checks("OneHot").unexpected(one_hot, _unknown)
     return _one_hot.single((indices, depth, values), {"axis": axis}, out)
 
 
@@ -2348,6 +2450,7 @@ def binarizer(
     *,
     threshold: float | None = 0.0,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """1 for elements above a threshold, and 0 for the others.
 
@@ -2375,6 +2478,8 @@ def binarizer(
         >>> binarizer(X=[0.5, 1, 2], threshold=1).tolist()
         [0.0, 0.0, 1.0]
     """
+    if _unknown:
+        raise Checks("Binarizer").unexpected(binarizer, _unknown)
     return _binarizer.single((X,), {"threshold": threshold}, out)
 
 
@@ -2386,6 +2491,7 @@ def array_feature_extractor(
     places: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The elements at some places along the last dimension; of a row, as the only row of a matrix.
 
@@ -2414,6 +2520,8 @@ def array_feature_extractor(
         >>> array_feature_extractor(X=[[1, 2, 3], [4, 5, 6]], places=[2, 0]).tolist()
         [[3.0, 1.0], [6.0, 4.0]]
     """
+    if _unknown:
+        raise Checks("ArrayFeatureExtractor").unexpected(array_feature_extractor, _unknown)
     return _array_feature_extractor.single((X, places), {}, out)
 
 
@@ -2424,6 +2532,7 @@ def det(
     X: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The determinants of square matrices.
 
@@ -2465,6 +2574,8 @@ def det(
         >>> det(X=[[0, 2], [3, 4]]).tolist()
         -6.0
     """
+    if _unknown:
+        raise Checks("Det").unexpected(det, _unknown)
     return _det.single((X,), {}, out)
 
 
@@ -2477,6 +2588,7 @@ def affine_grid(
     *,
     align_corners: bool | None = False,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Where the places of images come from under affine maps; a dimension of an image goes from -1 to 1.
 
@@ -2509,6 +2621,8 @@ def affine_grid(
         >>> affine_grid(theta=[[[1, 0, 0.5], [0, 1, 0]]], size=[1, 1, 1, 2]).tolist()
         [[[[0.0, 0.0], [1.0, 0.0]]]]
     """
+    if _unknown:
+        raise Checks("AffineGrid").unexpected(affine_grid, _unknown)
     return _affine_grid.single((theta, size), {"align_corners": align_corners}, out)
 
 
@@ -2520,6 +2634,7 @@ def logical_and(
     B: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Whether both conditions hold.
 
@@ -2544,6 +2659,8 @@ def logical_and(
         >>> logical_and(A=[True, False], B=[True]).tolist()
         [True, False]
     """
+    if _unknown:
+        raise Checks("LogicalAnd").unexpected(logical_and, _unknown)
     return _logical_and.single((A, B), {}, out)
 
 
@@ -2555,6 +2672,7 @@ def logical_or(
     B: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Whether one of two conditions holds, or both.
 
@@ -2579,6 +2697,8 @@ def logical_or(
         >>> logical_or(A=[True, False, False], B=[True, True, False]).tolist()
         [True, True, False]
     """
+    if _unknown:
+        raise Checks("LogicalOr").unexpected(logical_or, _unknown)
     return _logical_or.single((A, B), {}, out)
 
 
@@ -2590,6 +2710,7 @@ def logical_xor(
     B: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Whether one of two conditions holds, and not both.
 
@@ -2614,6 +2735,8 @@ def logical_xor(
         >>> logical_xor(A=[True, False, False], B=[True, True, False]).tolist()
         [False, True, False]
     """
+    if _unknown:
+        raise Checks("LogicalXor").unexpected(logical_xor, _unknown)
     return _logical_xor.single((A, B), {}, out)
 
 
@@ -2624,6 +2747,7 @@ def logical_not(
     X: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Whether a condition does not hold.
 
@@ -2647,6 +2771,8 @@ def logical_not(
         >>> logical_not(X=[True, False]).tolist()
         [False, True]
     """
+    if _unknown:
+        raise Checks("LogicalNot").unexpected(logical_not, _unknown)
     return _logical_not.single((X,), {}, out)
 
 
@@ -2658,6 +2784,7 @@ def equal(
     B: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Whether two elements are equal.
 
@@ -2685,6 +2812,8 @@ def equal(
         >>> equal(A=[1, 2], B=2).tolist()
         [False, True]
     """
+    if _unknown:
+        raise Checks("Equal").unexpected(equal, _unknown)
     return _equal.single((A, B), {}, out)
 
 
@@ -2696,6 +2825,7 @@ def greater(
     B: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Whether one element is greater than another.
 
@@ -2723,6 +2853,8 @@ def greater(
         >>> greater(A=[1, 2, 3], B=2).tolist()
         [False, False, True]
     """
+    if _unknown:
+        raise Checks("Greater").unexpected(greater, _unknown)
     return _greater.single((A, B), {}, out)
 
 
@@ -2734,6 +2866,7 @@ def greater_or_equal(
     B: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Whether one element is greater than another, or equal.
 
@@ -2761,6 +2894,8 @@ def greater_or_equal(
         >>> greater_or_equal(A=[1, 2, 3], B=2).tolist()
         [False, True, True]
     """
+    if _unknown:
+        raise Checks("GreaterOrEqual").unexpected(greater_or_equal, _unknown)
     return _greater_or_equal.single((A, B), {}, out)
 
 
@@ -2772,6 +2907,7 @@ def less(
     B: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Whether one element is less than another.
 
@@ -2799,6 +2935,8 @@ def less(
         >>> less(A=[1, 2, 3], B=2).tolist()
         [True, False, False]
     """
+    if _unknown:
+        raise Checks("Less").unexpected(less, _unknown)
     return _less.single((A, B), {}, out)
 
 
@@ -2810,6 +2948,7 @@ def less_or_equal(
     B: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Whether one element is less than another, or equal.
 
@@ -2837,6 +2976,8 @@ def less_or_equal(
         >>> less_or_equal(A=[1, 2, 3], B=2).tolist()
         [True, True, False]
     """
+    if _unknown:
+        raise Checks("LessOrEqual").unexpected(less_or_equal, _unknown)
     return _less_or_equal.single((A, B), {}, out)
 
 
@@ -2847,6 +2988,7 @@ def is_nan(
     X: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Whether an element is no number.
 
@@ -2873,6 +3015,8 @@ def is_nan(
         >>> is_nan(X=[float("nan"), 1]).tolist()
         [True, False]
     """
+    if _unknown:
+        raise Checks("IsNan").unexpected(is_nan, _unknown)
     return _is_nan.single((X,), {}, out)
 
 
@@ -2885,6 +3029,7 @@ def is_inf(
     detect_negative: bool | None = True,
     detect_positive: bool | None = True,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Whether an element is infinite.
 
@@ -2914,6 +3059,8 @@ def is_inf(
         >>> is_inf(X=[float("inf"), float("-inf"), 1], detect_positive=False).tolist()
         [False, True, False]
     """
+    if _unknown:
+        raise Checks("IsInf").unexpected(is_inf, _unknown)
     return _is_inf.single((X,), {"detect_negative": detect_negative, "detect_positive": detect_positive}, out)
 
 
@@ -2926,6 +3073,7 @@ def where(
     Y: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Elements of one tensor where a condition holds, and of another where it does not.
 
@@ -2954,6 +3102,8 @@ def where(
         >>> where(condition=[True, False], X=[1, 2], Y=[3, 4]).tolist()
         [1.0, 4.0]
     """
+    if _unknown:
+        raise Checks("Where").unexpected(where, _unknown)
     return _where.single((condition, X, Y), {}, out)
 
 
@@ -2965,6 +3115,7 @@ def transpose(
     *,
     perm: Integers | None = None,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The tensor with its dimensions in another order.
 
@@ -2995,6 +3146,8 @@ def transpose(
         >>> transpose(data=[[1, 2, 3], [4, 5, 6]]).tolist()
         [[1.0, 4.0], [2.0, 5.0], [3.0, 6.0]]
     """
+    if _unknown:
+        raise Checks("Transpose").unexpected(transpose, _unknown)
     return _transpose.single((data,), {"perm": perm}, out)
 
 
@@ -3007,6 +3160,7 @@ def reshape(
     *,
     allowzero: bool | None = False,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The elements in their order, in another shape.
 
@@ -3042,6 +3196,8 @@ def reshape(
         >>> reshape(data=[1, 2, 3, 4, 5, 6], shape=[-1, 2]).tolist()
         [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
     """
+    if _unknown:
+        raise Checks("Reshape").unexpected(reshape, _unknown)
     return _reshape.single((data, shape), {"allowzero": allowzero}, out)
 
 
@@ -3053,6 +3209,7 @@ def flatten(
     *,
     axis: int | None = 1,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """A matrix of the elements in their order: the dimensions before `axis` are its rows, the others its columns.
 
@@ -3084,6 +3241,8 @@ def flatten(
         >>> flatten(input=[[[1, 2], [3, 4]], [[5, 6], [7, 8]]]).tolist()
         [[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]]
     """
+    if _unknown:
+        raise Checks("Flatten").unexpected(flatten, _unknown)
     return _flatten.single((input,), {"axis": axis}, out)
 
 
@@ -3095,6 +3254,7 @@ def squeeze(
     axes: Integers | None = None,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The tensor without some dimensions of size 1.
 
@@ -3125,6 +3285,8 @@ def squeeze(
         >>> squeeze(data=[[1, 2]], axes=[0]).tolist()
         [1.0, 2.0]
     """
+    if _unknown:
+        raise Checks("Squeeze").unexpected(squeeze, _unknown)
     return _squeeze.single((data, axes), {}, out)
 
 
@@ -3136,6 +3298,7 @@ def squeeze_by_attributes(
     *,
     axes: Integers | None = None,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The tensor without some dimensions of size 1.
 
@@ -3166,6 +3329,8 @@ def squeeze_by_attributes(
         >>> squeeze_by_attributes(data=[[1, 2]], axes=[0]).tolist()
         [1.0, 2.0]
     """
+    if _unknown:
+        raise Checks("SqueezeByAttributes").unexpected(squeeze_by_attributes, _unknown)
     return _squeeze_by_attributes.single((data,), {"axes": axes}, out)
 
 
@@ -3177,6 +3342,7 @@ def unsqueeze(
     axes: Integers,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The tensor with dimensions of size 1 put in.
 
@@ -3207,6 +3373,8 @@ def unsqueeze(
         >>> unsqueeze(data=[1, 2], axes=[1]).tolist()
         [[1.0], [2.0]]
     """
+    if _unknown:
+        raise Checks("Unsqueeze").unexpected(unsqueeze, _unknown)
     return _unsqueeze.single((data, axes), {}, out)
 
 
@@ -3218,6 +3386,7 @@ def unsqueeze_by_attributes(
     *,
     axes: Integers,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The tensor with dimensions of size 1 put in.
 
@@ -3248,6 +3417,8 @@ def unsqueeze_by_attributes(
         >>> unsqueeze_by_attributes(data=[1, 2], axes=[1]).tolist()
         [[1.0], [2.0]]
     """
+    if _unknown:
+        raise Checks("UnsqueezeByAttributes").unexpected(unsqueeze_by_attributes, _unknown)
     return _unsqueeze_by_attributes.single((data,), {"axes": axes}, out)
 
 
@@ -3259,6 +3430,7 @@ def concat(
     *,
     axis: int,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Tensors one behind the other along a dimension.
 
@@ -3288,6 +3460,8 @@ def concat(
         >>> concat(inputs=[[[1, 2]], [[3, 4]]], axis=0).tolist()
         [[1.0, 2.0], [3.0, 4.0]]
     """
+    if _unknown:
+        raise Checks("Concat").unexpected(concat, _unknown)
     return _concat.single(_concat.each("inputs", inputs), {"axis": axis}, out)
 
 
@@ -3302,6 +3476,7 @@ def split(
     num_outputs: int | None = 1,
     results: int | None = None,
     out: tuple[Array, ...] | None = None,
+    **_unknown: NoReturn,
 ) -> tuple[Array, ...]:
     """A tensor in parts, one behind the other along a dimension.
 
@@ -3339,6 +3514,8 @@ def split(
         >>> [y.tolist() for y in split(input=[1, 2, 3], split=[1, 2], results=2)]
         [[1.0], [2.0, 3.0]]
     """
+    if _unknown:
+        raise Checks("Split").unexpected(split, _unknown)
     return _split.several((input, split), {"axis": axis, "num_outputs": num_outputs}, results, out)
 
 
@@ -3352,6 +3529,7 @@ def split_by_attributes(
     split: Integers | None = None,
     results: int | None = None,
     out: tuple[Array, ...] | None = None,
+    **_unknown: NoReturn,
 ) -> tuple[Array, ...]:
     """A tensor in parts, one behind the other along a dimension.
 
@@ -3386,6 +3564,8 @@ def split_by_attributes(
         >>> [y.tolist() for y in split_by_attributes(input=[1, 2, 3], split=[1, 2], results=2)]
         [[1.0], [2.0, 3.0]]
     """
+    if _unknown:
+        raise Checks("SplitByAttributes").unexpected(split_by_attributes, _unknown)
     return _split_by_attributes.several((input,), {"axis": axis, "split": split}, results, out)
 
 
@@ -3400,6 +3580,7 @@ def strided_slice(
     steps: Integers | None = None,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """A part of a tensor: along some dimensions, from a place to before another, in steps.
 
@@ -3433,6 +3614,8 @@ def strided_slice(
         >>> strided_slice(data=[1, 2, 3, 4, 5], starts=[-1], ends=[-6], axes=[0], steps=[-2]).tolist()
         [5.0, 3.0, 1.0]
     """
+    if _unknown:
+        raise Checks("StridedSlice").unexpected(strided_slice, _unknown)
     return _strided_slice.single((data, starts, ends, axes, steps), {}, out)
 
 
@@ -3446,6 +3629,7 @@ def slice_by_attributes(
     ends: Integers,
     axes: Integers | None = None,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """A part of a tensor: along some dimensions, from a place to before another.
 
@@ -3477,6 +3661,8 @@ def slice_by_attributes(
         >>> slice_by_attributes(data=[[1, 2, 3], [4, 5, 6], [7, 8, 9]], starts=[1, -2], ends=[1000, 3]).tolist()
         [[5.0, 6.0], [8.0, 9.0]]
     """
+    if _unknown:
+        raise Checks("SliceByAttributes").unexpected(slice_by_attributes, _unknown)
     return _slice_by_attributes.single((data,), {"starts": starts, "ends": ends, "axes": axes}, out)
 
 
@@ -3488,6 +3674,7 @@ def tile(
     repeats: Integers,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The tensor repeated along its dimensions.
 
@@ -3515,6 +3702,8 @@ def tile(
         >>> tile(input=[[1, 2]], repeats=[1, 3]).tolist()
         [[1.0, 2.0, 1.0, 2.0, 1.0, 2.0]]
     """
+    if _unknown:
+        raise Checks("Tile").unexpected(tile, _unknown)
     return _tile.single((input, repeats), {}, out)
 
 
@@ -3527,6 +3716,7 @@ def trilu(
     *,
     upper: bool | None = True,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The part of matrices on one side of a diagonal; 0 on the other.
 
@@ -3556,6 +3746,8 @@ def trilu(
         >>> trilu(input=[[1, 2], [3, 4]]).tolist()
         [[1.0, 2.0], [0.0, 4.0]]
     """
+    if _unknown:
+        raise Checks("Trilu").unexpected(trilu, _unknown)
     return _trilu.single((input, k), {"upper": upper}, out)
 
 
@@ -3567,6 +3759,7 @@ def softmax(
     *,
     axis: int | None = -1,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Exponentials along a dimension, scaled to a sum of 1.
 
@@ -3598,6 +3791,8 @@ def softmax(
         >>> softmax(input=[[0, 0]]).tolist()
         [[0.5, 0.5]]
     """
+    if _unknown:
+        raise Checks("Softmax").unexpected(softmax, _unknown)
     return _softmax.single((input,), {"axis": axis}, out)
 
 
@@ -3609,6 +3804,7 @@ def log_softmax(
     *,
     axis: int | None = -1,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The logarithms of exponentials along a dimension that are scaled to a sum of 1.
 
@@ -3639,6 +3835,8 @@ def log_softmax(
         >>> log_softmax(input=[[0, -200]]).tolist()
         [[0.0, -200.0]]
     """
+    if _unknown:
+        raise Checks("LogSoftmax").unexpected(log_softmax, _unknown)
     return _log_softmax.single((input,), {"axis": axis}, out)
 
 
@@ -3650,6 +3848,7 @@ def hardmax(
     *,
     axis: int | None = -1,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """1 where the first largest element along a dimension is, or the first NaN, and 0 elsewhere.
 
@@ -3679,6 +3878,8 @@ def hardmax(
         >>> hardmax(input=[[1, 3, 2], [5, 4, 5]]).tolist()
         [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]
     """
+    if _unknown:
+        raise Checks("Hardmax").unexpected(hardmax, _unknown)
     return _hardmax.single((input,), {"axis": axis}, out)
 
 
@@ -3690,6 +3891,7 @@ def hardmax_of_rows(
     *,
     axis: int | None = 1,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """1 where the first largest element, or the first NaN, is of all that lies at `axis` and behind; 0 elsewhere.
 
@@ -3721,6 +3923,8 @@ def hardmax_of_rows(
         >>> hardmax_of_rows(input=[[1, 3, 2], [5, 4, 5]]).tolist()
         [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]
     """
+    if _unknown:
+        raise Checks("HardmaxOfRows").unexpected(hardmax_of_rows, _unknown)
     return _hardmax_of_rows.single((input,), {"axis": axis}, out)
 
 
@@ -3732,6 +3936,7 @@ def softmax_of_rows(
     *,
     axis: int | None = 1,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Exponentials of all that lies at `axis` and behind, scaled to a sum of 1.
 
@@ -3763,6 +3968,8 @@ def softmax_of_rows(
         >>> softmax_of_rows(input=[[[0, 0], [0, 0]]]).tolist()
         [[[0.25, 0.25], [0.25, 0.25]]]
     """
+    if _unknown:
+        raise Checks("SoftmaxOfRows").unexpected(softmax_of_rows, _unknown)
     return _softmax_of_rows.single((input,), {"axis": axis}, out)
 
 
@@ -3774,6 +3981,7 @@ def log_softmax_of_rows(
     *,
     axis: int | None = 1,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The logarithms of exponentials of all that lies at `axis` and behind, scaled to a sum of 1.
 
@@ -3804,6 +4012,8 @@ def log_softmax_of_rows(
         >>> log_softmax_of_rows(input=[[[0, -200], [-200, -200]]]).tolist()
         [[[0.0, -200.0], [-200.0, -200.0]]]
     """
+    if _unknown:
+        raise Checks("LogSoftmaxOfRows").unexpected(log_softmax_of_rows, _unknown)
     return _log_softmax_of_rows.single((input,), {"axis": axis}, out)
 
 
@@ -3822,6 +4032,7 @@ def batch_normalization(
     training_mode: bool | None = False,
     results: int | None = None,
     out: Array | tuple[Array, ...] | None = None,
+    **_unknown: NoReturn,
 ) -> Array | tuple[Array, ...]:
     """Each channel brought to mean 0 and variance 1, by statistics that are given or, in training, its own.
 
@@ -3869,6 +4080,8 @@ def batch_normalization(
         >>> batch_normalization(X=[[[1, 3], [2, 4]]], scale=[1, 2], B=[0, 1], input_mean=[1, 2], input_var=[1, 4], epsilon=0).tolist()
         [[[0.0, 2.0], [1.0, 3.0]]]
     """
+    if _unknown:
+        raise Checks("BatchNormalization").unexpected(batch_normalization, _unknown)
     return _batch_normalization.some(
         (X, scale, B, input_mean, input_var),
         {"epsilon": epsilon, "momentum": momentum, "training_mode": training_mode},
@@ -3890,6 +4103,7 @@ def batch_normalization_by_statistics(
     epsilon: float | None = 1e-05,
     momentum: float | None = 0.9,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Each channel brought to mean 0 and variance 1, by statistics that are given.
 
@@ -3923,6 +4137,8 @@ def batch_normalization_by_statistics(
         >>> batch_normalization_by_statistics(X=[[[1, 3], [2, 4]]], scale=[1, 2], B=[0, 1], mean=[1, 2], var=[1, 4], epsilon=0).tolist()
         [[[0.0, 2.0], [1.0, 3.0]]]
     """
+    if _unknown:
+        raise Checks("BatchNormalizationByStatistics").unexpected(batch_normalization_by_statistics, _unknown)
     return _batch_normalization_by_statistics.single(
         (X, scale, B, mean, var), {"epsilon": epsilon, "momentum": momentum}, out
     )
@@ -3938,6 +4154,7 @@ def instance_normalization(
     *,
     epsilon: float | None = 1e-05,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Each channel of each image brought to mean 0 and variance 1.
 
@@ -3972,6 +4189,8 @@ def instance_normalization(
         >>> instance_normalization(input=[[[1, 3], [2, 6]]], scale=[1, 2], B=[0, 1], epsilon=0).tolist()
         [[[-1.0, 1.0], [-1.0, 3.0]]]
     """
+    if _unknown:
+        raise Checks("InstanceNormalization").unexpected(instance_normalization, _unknown)
     return _instance_normalization.single((input, scale, B), {"epsilon": epsilon}, out)
 
 
@@ -3987,6 +4206,7 @@ def group_normalization(
     num_groups: int,
     stash_type: int | None = 1,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Groups of channels of each image brought to mean 0 and variance 1.
 
@@ -4026,6 +4246,8 @@ def group_normalization(
         >>> group_normalization(X=[[[1], [3]]], scale=[1, 2], bias=[0, 1], epsilon=0, num_groups=1).tolist()
         [[[-1.0], [3.0]]]
     """
+    if _unknown:
+        raise Checks("GroupNormalization").unexpected(group_normalization, _unknown)
     return _group_normalization.single(
         (X, scale, bias), {"epsilon": epsilon, "num_groups": num_groups, "stash_type": stash_type}, out
     )
@@ -4044,6 +4266,7 @@ def layer_normalization(
     stash_type: str | None = "float32",
     results: int | None = None,
     out: Array | tuple[Array, ...] | None = None,
+    **_unknown: NoReturn,
 ) -> Array | tuple[Array, ...]:
     """All that lies at `axis` and behind brought to mean 0 and variance 1.
 
@@ -4087,6 +4310,8 @@ def layer_normalization(
         >>> layer_normalization(X=[[1, 3], [4, 8]], Scale=[1, 2], B=[0, 1], epsilon=0).tolist()
         [[-1.0, 3.0], [-1.0, 3.0]]
     """
+    if _unknown:
+        raise Checks("LayerNormalization").unexpected(layer_normalization, _unknown)
     return _layer_normalization.some(
         (X, Scale, B), {"axis": axis, "epsilon": epsilon, "stash_type": stash_type}, results, out
     )
@@ -4103,6 +4328,7 @@ def rms_normalization(
     epsilon: float | None = 1e-05,
     stash_type: int | None = 1,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """All that lies at `axis` and behind divided by the root of its mean square.
 
@@ -4137,6 +4363,8 @@ def rms_normalization(
         >>> rms_normalization(X=[[2, -2]], scale=[1, 3], epsilon=0).tolist()
         [[1.0, -3.0]]
     """
+    if _unknown:
+        raise Checks("RMSNormalization").unexpected(rms_normalization, _unknown)
     return _rms_normalization.single((X, scale), {"axis": axis, "epsilon": epsilon, "stash_type": stash_type}, out)
 
 
@@ -4151,6 +4379,7 @@ def lrn(
     bias: float | None = 1.0,
     size: int,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Each element scaled by the squares of those of channels nearby.
 
@@ -4183,6 +4412,8 @@ def lrn(
         >>> lrn(X=[[[1], [0], [1]]], alpha=3, beta=1, size=3).tolist()
         [[[0.5], [0.0], [0.5]]]
     """
+    if _unknown:
+        raise Checks("LRN").unexpected(lrn, _unknown)
     return _lrn.single((X,), {"alpha": alpha, "beta": beta, "bias": bias, "size": size}, out)
 
 
@@ -4195,6 +4426,7 @@ def lp_normalization(
     axis: int | None = -1,
     p: int | None = 2,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The elements along a dimension divided by their `p`-norm.
 
@@ -4227,6 +4459,8 @@ def lp_normalization(
         >>> lp_normalization(input=[[1, 3]], p=1).tolist()
         [[0.25, 0.75]]
     """
+    if _unknown:
+        raise Checks("LpNormalization").unexpected(lp_normalization, _unknown)
     return _lp_normalization.single((input,), {"axis": axis, "p": p}, out)
 
 
@@ -4241,6 +4475,7 @@ def pad(
     *,
     mode: Literal["constant", "reflect", "edge", "wrap"] | None = "constant",
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The tensor with elements put around it, or taken off where numbers are below 0.
 
@@ -4287,6 +4522,8 @@ def pad(
         >>> pad(data=[1, 2, 3], pads=[2, 0], mode="reflect").tolist()
         [3.0, 2.0, 1.0, 2.0, 3.0]
     """
+    if _unknown:
+        raise Checks("Pad").unexpected(pad, _unknown)
     return _pad.single((data, pads, constant_value, axes), {"mode": mode}, out)
 
 
@@ -4300,6 +4537,7 @@ def pad_by_attributes(
     pads: Integers,
     value: float | None = 0.0,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The tensor with elements put around it, or taken off where numbers are below 0.
 
@@ -4335,6 +4573,8 @@ def pad_by_attributes(
         >>> pad_by_attributes(data=[1, 2], pads=[1, 2], value=9).tolist()
         [9.0, 1.0, 2.0, 9.0, 9.0]
     """
+    if _unknown:
+        raise Checks("PadByAttributes").unexpected(pad_by_attributes, _unknown)
     return _pad_by_attributes.single((data,), {"mode": mode, "pads": pads, "value": value}, out)
 
 
@@ -4346,6 +4586,7 @@ def add(
     B: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The sum of two tensors.
 
@@ -4373,6 +4614,8 @@ def add(
         >>> add(A=[[1, 2], [3, 4]], B=[10, 20]).tolist()
         [[11.0, 22.0], [13.0, 24.0]]
     """
+    if _unknown:
+        raise Checks("Add").unexpected(add, _unknown)
     return _add.single((A, B), {}, out)
 
 
@@ -4384,6 +4627,7 @@ def sub(
     B: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The difference of two tensors.
 
@@ -4411,6 +4655,8 @@ def sub(
         >>> sub(A=[5, 7], B=3).tolist()
         [2.0, 4.0]
     """
+    if _unknown:
+        raise Checks("Sub").unexpected(sub, _unknown)
     return _sub.single((A, B), {}, out)
 
 
@@ -4422,6 +4668,7 @@ def mul(
     B: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The product of two tensors, element by element.
 
@@ -4449,6 +4696,8 @@ def mul(
         >>> mul(A=[[1], [2]], B=[3, 4]).tolist()
         [[3.0, 4.0], [6.0, 8.0]]
     """
+    if _unknown:
+        raise Checks("Mul").unexpected(mul, _unknown)
     return _mul.single((A, B), {}, out)
 
 
@@ -4460,6 +4709,7 @@ def div(
     B: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The quotient of two tensors, element by element; of integers rounded towards 0.
 
@@ -4487,6 +4737,8 @@ def div(
         >>> div(A=[3, 4], B=2).tolist()
         [1.5, 2.0]
     """
+    if _unknown:
+        raise Checks("Div").unexpected(div, _unknown)
     return _div.single((A, B), {}, out)
 
 
@@ -4498,6 +4750,7 @@ def power(
     Y: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The power of the elements of one tensor by those of another.
 
@@ -4528,6 +4781,8 @@ def power(
         >>> power(X=[1, 2, 3], Y=2).tolist()
         [1.0, 4.0, 9.0]
     """
+    if _unknown:
+        raise Checks("Power").unexpected(power, _unknown)
     return _power.single((X, Y), {}, out)
 
 
@@ -4538,6 +4793,7 @@ def add_n(
     data_0: Sequence[TensorLike],
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The sum of any number of tensors.
 
@@ -4564,6 +4820,8 @@ def add_n(
         >>> add_n(data_0=[[1, 2], [10, 20], [100, 200]]).tolist()
         [111.0, 222.0]
     """
+    if _unknown:
+        raise Checks("AddN").unexpected(add_n, _unknown)
     return _add_n.single(_add_n.each("data_0", data_0), {}, out)
 
 
@@ -4574,6 +4832,7 @@ def mean(
     data_0: Sequence[TensorLike],
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The mean of any number of tensors.
 
@@ -4600,6 +4859,8 @@ def mean(
         >>> mean(data_0=[[1, 2], [3, 6]]).tolist()
         [2.0, 4.0]
     """
+    if _unknown:
+        raise Checks("Mean").unexpected(mean, _unknown)
     return _mean.single(_mean.each("data_0", data_0), {}, out)
 
 
@@ -4610,6 +4871,7 @@ def maximum(
     data_0: Sequence[TensorLike],
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The largest of any number of tensors' elements at a place.
 
@@ -4636,6 +4898,8 @@ def maximum(
         >>> maximum(data_0=[[1, 5], [3, 4]]).tolist()
         [3.0, 5.0]
     """
+    if _unknown:
+        raise Checks("Maximum").unexpected(maximum, _unknown)
     return _maximum.single(_maximum.each("data_0", data_0), {}, out)
 
 
@@ -4646,6 +4910,7 @@ def minimum(
     data_0: Sequence[TensorLike],
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The smallest of any number of tensors' elements at a place.
 
@@ -4672,6 +4937,8 @@ def minimum(
         >>> minimum(data_0=[[1, 5], [3, 4]]).tolist()
         [1.0, 4.0]
     """
+    if _unknown:
+        raise Checks("Minimum").unexpected(minimum, _unknown)
     return _minimum.single(_minimum.each("data_0", data_0), {}, out)
 
 
@@ -4682,6 +4949,7 @@ def absolute(
     X: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The absolute value.
 
@@ -4708,6 +4976,8 @@ def absolute(
         >>> absolute(X=[-1, 0, 2]).tolist()
         [1.0, 0.0, 2.0]
     """
+    if _unknown:
+        raise Checks("Absolute").unexpected(absolute, _unknown)
     return _absolute.single((X,), {}, out)
 
 
@@ -4718,6 +4988,7 @@ def neg(
     X: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The negative.
 
@@ -4744,6 +5015,8 @@ def neg(
         >>> neg(X=[1, -2]).tolist()
         [-1.0, 2.0]
     """
+    if _unknown:
+        raise Checks("Neg").unexpected(neg, _unknown)
     return _neg.single((X,), {}, out)
 
 
@@ -4754,6 +5027,7 @@ def sign(
     input: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """1 for what is above 0, -1 for what is below; 0 and NaN stay.
 
@@ -4780,6 +5054,8 @@ def sign(
         >>> sign(input=[-3, 0, 2]).tolist()
         [-1.0, 0.0, 1.0]
     """
+    if _unknown:
+        raise Checks("Sign").unexpected(sign, _unknown)
     return _sign.single((input,), {}, out)
 
 
@@ -4790,6 +5066,7 @@ def reciprocal(
     X: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """1 over the element.
 
@@ -4816,6 +5093,8 @@ def reciprocal(
         >>> reciprocal(X=[4]).tolist()
         [0.25]
     """
+    if _unknown:
+        raise Checks("Reciprocal").unexpected(reciprocal, _unknown)
     return _reciprocal.single((X,), {}, out)
 
 
@@ -4826,6 +5105,7 @@ def sqrt(
     X: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The square root.
 
@@ -4852,6 +5132,8 @@ def sqrt(
         >>> sqrt(X=[4, 9]).tolist()
         [2.0, 3.0]
     """
+    if _unknown:
+        raise Checks("Sqrt").unexpected(sqrt, _unknown)
     return _sqrt.single((X,), {}, out)
 
 
@@ -4862,6 +5144,7 @@ def exp(
     input: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The exponential function.
 
@@ -4888,6 +5171,8 @@ def exp(
         >>> exp(input=[0]).tolist()
         [1.0]
     """
+    if _unknown:
+        raise Checks("Exp").unexpected(exp, _unknown)
     return _exp.single((input,), {}, out)
 
 
@@ -4898,6 +5183,7 @@ def log(
     input: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The natural logarithm.
 
@@ -4924,6 +5210,8 @@ def log(
         >>> log(input=[1]).tolist()
         [0.0]
     """
+    if _unknown:
+        raise Checks("Log").unexpected(log, _unknown)
     return _log.single((input,), {}, out)
 
 
@@ -4934,6 +5222,7 @@ def erf(
     input: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The error function.
 
@@ -4960,6 +5249,8 @@ def erf(
         >>> erf(input=[0, 10]).tolist()
         [0.0, 1.0]
     """
+    if _unknown:
+        raise Checks("Erf").unexpected(erf, _unknown)
     return _erf.single((input,), {}, out)
 
 
@@ -4970,6 +5261,7 @@ def sin(
     input: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The sine, of radians.
 
@@ -4996,6 +5288,8 @@ def sin(
         >>> sin(input=[0]).tolist()
         [0.0]
     """
+    if _unknown:
+        raise Checks("Sin").unexpected(sin, _unknown)
     return _sin.single((input,), {}, out)
 
 
@@ -5006,6 +5300,7 @@ def cos(
     input: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The cosine, of radians.
 
@@ -5032,6 +5327,8 @@ def cos(
         >>> cos(input=[0]).tolist()
         [1.0]
     """
+    if _unknown:
+        raise Checks("Cos").unexpected(cos, _unknown)
     return _cos.single((input,), {}, out)
 
 
@@ -5042,6 +5339,7 @@ def tanh(
     input: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The hyperbolic tangent.
 
@@ -5068,6 +5366,8 @@ def tanh(
         >>> tanh(input=[0, 50, -50]).tolist()
         [0.0, 1.0, -1.0]
     """
+    if _unknown:
+        raise Checks("Tanh").unexpected(tanh, _unknown)
     return _tanh.single((input,), {}, out)
 
 
@@ -5078,6 +5378,7 @@ def floor(
     X: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The largest integer that is not above the element.
 
@@ -5104,6 +5405,8 @@ def floor(
         >>> floor(X=[1.5, -1.5]).tolist()
         [1.0, -2.0]
     """
+    if _unknown:
+        raise Checks("Floor").unexpected(floor, _unknown)
     return _floor.single((X,), {}, out)
 
 
@@ -5114,6 +5417,7 @@ def ceil(
     X: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The smallest integer that is not below the element.
 
@@ -5140,6 +5444,8 @@ def ceil(
         >>> ceil(X=[1.5, -1.5]).tolist()
         [2.0, -1.0]
     """
+    if _unknown:
+        raise Checks("Ceil").unexpected(ceil, _unknown)
     return _ceil.single((X,), {}, out)
 
 
@@ -5150,6 +5456,7 @@ def rint(
     X: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The nearest integer; of two that are equally near, the even one.
 
@@ -5176,6 +5483,8 @@ def rint(
         >>> rint(X=[0.5, 1.5, 2.4]).tolist()
         [0.0, 2.0, 2.0]
     """
+    if _unknown:
+        raise Checks("Rint").unexpected(rint, _unknown)
     return _rint.single((X,), {}, out)
 
 
@@ -5186,6 +5495,7 @@ def relu(
     X: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """What is above 0, and 0 for the rest.
 
@@ -5212,6 +5522,8 @@ def relu(
         >>> relu(X=[-1, 0, 2]).tolist()
         [0.0, 0.0, 2.0]
     """
+    if _unknown:
+        raise Checks("Relu").unexpected(relu, _unknown)
     return _relu.single((X,), {}, out)
 
 
@@ -5223,6 +5535,7 @@ def leaky_relu(
     *,
     alpha: float | None = 0.01,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The element, times `alpha` where it is below 0.
 
@@ -5250,6 +5563,8 @@ def leaky_relu(
         >>> leaky_relu(X=[-2, 3], alpha=0.5).tolist()
         [-1.0, 3.0]
     """
+    if _unknown:
+        raise Checks("LeakyRelu").unexpected(leaky_relu, _unknown)
     return _leaky_relu.single((X,), {"alpha": alpha}, out)
 
 
@@ -5261,6 +5576,7 @@ def p_relu(
     slope: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The element, times its slope where it is below 0.
 
@@ -5288,6 +5604,8 @@ def p_relu(
         >>> p_relu(X=[[-1, -1], [2, 2]], slope=[0.5, 2]).tolist()
         [[-0.5, -2.0], [2.0, 2.0]]
     """
+    if _unknown:
+        raise Checks("PRelu").unexpected(p_relu, _unknown)
     return _p_relu.single((X, slope), {}, out)
 
 
@@ -5299,6 +5617,7 @@ def thresholded_relu(
     *,
     alpha: float | None = 1.0,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """What is above `alpha`, and 0 for the rest.
 
@@ -5326,6 +5645,8 @@ def thresholded_relu(
         >>> thresholded_relu(X=[0.5, 1, 2]).tolist()
         [0.0, 0.0, 2.0]
     """
+    if _unknown:
+        raise Checks("ThresholdedRelu").unexpected(thresholded_relu, _unknown)
     return _thresholded_relu.single((X,), {"alpha": alpha}, out)
 
 
@@ -5337,6 +5658,7 @@ def elu(
     *,
     alpha: float | None = 1.0,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The element, but below 0 an exponential that tends to -`alpha`.
 
@@ -5364,6 +5686,8 @@ def elu(
         >>> elu(X=[-200, 3], alpha=2).tolist()
         [-2.0, 3.0]
     """
+    if _unknown:
+        raise Checks("Elu").unexpected(elu, _unknown)
     return _elu.single((X,), {"alpha": alpha}, out)
 
 
@@ -5375,6 +5699,7 @@ def celu(
     *,
     alpha: float | None = 1.0,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The element, but below 0 an exponential that tends to -`alpha`, with a slope of 1 at 0.
 
@@ -5402,6 +5727,8 @@ def celu(
         >>> celu(X=[-200, 3], alpha=2).tolist()
         [-2.0, 3.0]
     """
+    if _unknown:
+        raise Checks("Celu").unexpected(celu, _unknown)
     return _celu.single((X,), {"alpha": alpha}, out)
 
 
@@ -5414,6 +5741,7 @@ def selu(
     alpha: float | None = 1.6732631921768188,
     gamma: float | None = 1.0507010221481323,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """`gamma` times the element, but below 0 an exponential: for networks that normalise themselves.
 
@@ -5442,6 +5770,8 @@ def selu(
         >>> selu(X=[-200, 3], alpha=2, gamma=0.5).tolist()
         [-1.0, 1.5]
     """
+    if _unknown:
+        raise Checks("Selu").unexpected(selu, _unknown)
     return _selu.single((X,), {"alpha": alpha, "gamma": gamma}, out)
 
 
@@ -5452,6 +5782,7 @@ def sigmoid(
     X: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """1 / (1 + exp(-x)).
 
@@ -5478,6 +5809,8 @@ def sigmoid(
         >>> sigmoid(X=[0]).tolist()
         [0.5]
     """
+    if _unknown:
+        raise Checks("Sigmoid").unexpected(sigmoid, _unknown)
     return _sigmoid.single((X,), {}, out)
 
 
@@ -5490,6 +5823,7 @@ def hard_sigmoid(
     alpha: float | None = 0.2,
     beta: float | None = 0.5,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """A line, `alpha` * x + `beta`, held between 0 and 1.
 
@@ -5518,6 +5852,8 @@ def hard_sigmoid(
         >>> hard_sigmoid(X=[-4, 1, 4], alpha=0.25).tolist()
         [0.0, 0.75, 1.0]
     """
+    if _unknown:
+        raise Checks("HardSigmoid").unexpected(hard_sigmoid, _unknown)
     return _hard_sigmoid.single((X,), {"alpha": alpha, "beta": beta}, out)
 
 
@@ -5528,6 +5864,7 @@ def hard_swish(
     X: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The element times a line held between 0 and 1: x * max(0, min(1, x / 6 + 1 / 2)).
 
@@ -5554,6 +5891,8 @@ def hard_swish(
         >>> hard_swish(X=[0, 3, 4]).tolist()
         [0.0, 3.0, 4.0]
     """
+    if _unknown:
+        raise Checks("HardSwish").unexpected(hard_swish, _unknown)
     return _hard_swish.single((X,), {}, out)
 
 
@@ -5565,6 +5904,7 @@ def swish(
     *,
     alpha: float | None = 1.0,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The element times the logistic function of `alpha` times it.
 
@@ -5592,6 +5932,8 @@ def swish(
         >>> swish(X=[0, 200]).tolist()
         [0.0, 200.0]
     """
+    if _unknown:
+        raise Checks("Swish").unexpected(swish, _unknown)
     return _swish.single((X,), {"alpha": alpha}, out)
 
 
@@ -5602,6 +5944,7 @@ def mish(
     X: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The element times tanh(log(1 + exp(x))).
 
@@ -5628,6 +5971,8 @@ def mish(
         >>> mish(X=[0, 200]).tolist()
         [0.0, 200.0]
     """
+    if _unknown:
+        raise Checks("Mish").unexpected(mish, _unknown)
     return _mish.single((X,), {}, out)
 
 
@@ -5638,6 +5983,7 @@ def softplus(
     X: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """log(1 + exp(x)), in a form that does not overflow.
 
@@ -5664,6 +6010,8 @@ def softplus(
         >>> softplus(X=[-200, 200]).tolist()
         [0.0, 200.0]
     """
+    if _unknown:
+        raise Checks("Softplus").unexpected(softplus, _unknown)
     return _softplus.single((X,), {}, out)
 
 
@@ -5674,6 +6022,7 @@ def softsign(
     input: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """x / (1 + |x|).
 
@@ -5700,6 +6049,8 @@ def softsign(
         >>> softsign(input=[1, -3]).tolist()
         [0.5, -0.75]
     """
+    if _unknown:
+        raise Checks("Softsign").unexpected(softsign, _unknown)
     return _softsign.single((input,), {}, out)
 
 
@@ -5711,6 +6062,7 @@ def gelu(
     *,
     approximate: Literal["none", "tanh"] | None = "none",
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The element times the distribution function of the normal distribution, or an approximation of it.
 
@@ -5740,6 +6092,8 @@ def gelu(
         >>> gelu(X=[0, 20]).tolist()
         [0.0, 20.0]
     """
+    if _unknown:
+        raise Checks("Gelu").unexpected(gelu, _unknown)
     return _gelu.single((X,), {"approximate": approximate}, out)
 
 
@@ -5752,6 +6106,7 @@ def shrink(
     lambd: float | None = 0.5,
     bias: float | None = 0.0,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """0 within `lambd` of 0; outside, what is beyond `bias`.
 
@@ -5781,6 +6136,8 @@ def shrink(
         >>> shrink(input=[-3, 0.5, 3], lambd=1, bias=1).tolist()
         [-2.0, 0.0, 2.0]
     """
+    if _unknown:
+        raise Checks("Shrink").unexpected(shrink, _unknown)
     return _shrink.single((input,), {"lambd": lambd, "bias": bias}, out)
 
 
@@ -5793,6 +6150,7 @@ def clip(
     greatest: TensorLike | None = None,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The elements, held between two numbers.
 
@@ -5822,6 +6180,8 @@ def clip(
         >>> clip(input=[-1, 3, 7], least=0, greatest=6).tolist()
         [0.0, 3.0, 6.0]
     """
+    if _unknown:
+        raise Checks("Clip").unexpected(clip, _unknown)
     return _clip.single((input, least, greatest), {}, out)
 
 
@@ -5834,6 +6194,7 @@ def clip_by_attributes(
     min_: float | None = -3.4028234663852886e38,
     max_: float | None = 3.4028234663852886e38,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The elements, held between two numbers.
 
@@ -5862,6 +6223,8 @@ def clip_by_attributes(
         >>> clip_by_attributes(input=[-1, 3, 7], min_=0, max_=6).tolist()
         [0.0, 3.0, 6.0]
     """
+    if _unknown:
+        raise Checks("ClipByAttributes").unexpected(clip_by_attributes, _unknown)
     return _clip_by_attributes.single((input,), {"min_": min_, "max_": max_}, out)
 
 
@@ -5875,6 +6238,7 @@ def cast(
     saturate: bool | None = True,
     round_mode: Literal["up", "down", "nearest"] | None = "up",
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The elements as numbers of another type.
 
@@ -5918,6 +6282,8 @@ def cast(
         >>> cast(input=[1.5, -2.5], to="int32").tolist()
         [1, -2]
     """
+    if _unknown:
+        raise Checks("Cast").unexpected(cast, _unknown)
     return _cast.single((input,), {"to": to, "saturate": saturate, "round_mode": round_mode}, out)
 
 
@@ -5931,6 +6297,7 @@ def cast_like(
     saturate: bool | None = True,
     round_mode: Literal["up", "down", "nearest"] | None = "up",
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The elements as numbers of the type of another tensor.
 
@@ -5975,6 +6342,8 @@ def cast_like(
         >>> cast_like(input=[0, 2], target_type=[True]).tolist()
         [False, True]
     """
+    if _unknown:
+        raise Checks("CastLike").unexpected(cast_like, _unknown)
     return _cast_like.single((input, target_type), {"saturate": saturate, "round_mode": round_mode}, out)
 
 
@@ -5985,6 +6354,7 @@ def identity(
     input: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The elements themselves.
 
@@ -6013,6 +6383,8 @@ def identity(
         >>> identity(input=[1, 2]).tolist()
         [1.0, 2.0]
     """
+    if _unknown:
+        raise Checks("Identity").unexpected(identity, _unknown)
     return _identity.single((input,), {}, out)
 
 
@@ -6024,6 +6396,7 @@ def bit_cast(
     *,
     to: str,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The bits of numbers and bools as numbers of another type of as many bits.
 
@@ -6056,6 +6429,8 @@ def bit_cast(
         >>> bit_cast(input=[1.0, -0.0], to="int32").tolist()
         [1065353216, -2147483648]
     """
+    if _unknown:
+        raise Checks("BitCast").unexpected(bit_cast, _unknown)
     return _bit_cast.single((input,), {"to": to}, out)
 
 
@@ -6066,6 +6441,7 @@ def optional_get_element(
     input: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The elements of a tensor that is there.
 
@@ -6094,6 +6470,8 @@ def optional_get_element(
         >>> optional_get_element(input=[1, 2]).tolist()
         [1.0, 2.0]
     """
+    if _unknown:
+        raise Checks("OptionalGetElement").unexpected(optional_get_element, _unknown)
     return _optional_get_element.single((input,), {}, out)
 
 
@@ -6104,6 +6482,7 @@ def optional_has_element(
     input: TensorLike | None = None,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Whether a tensor is there.
 
@@ -6132,6 +6511,8 @@ def optional_has_element(
         >>> optional_has_element(input=[1, 2]).tolist()
         True
     """
+    if _unknown:
+        raise Checks("OptionalHasElement").unexpected(optional_has_element, _unknown)
     return _optional_has_element.single((input,), {}, out)
 
 
@@ -6146,6 +6527,7 @@ def dropout(
     seed: int | None = 0,
     results: int | None = None,
     out: Array | tuple[Array, ...] | None = None,
+    **_unknown: NoReturn,
 ) -> Array | tuple[Array, ...]:
     """The elements themselves, or, in training, some of them, chosen by chance and scaled, and 0 for the others.
 
@@ -6188,6 +6570,8 @@ def dropout(
         >>> [y.tolist() for y in dropout(data=[1, 2], ratio=0, training_mode=True, results=2)]
         [[1.0, 2.0], [True, True]]
     """
+    if _unknown:
+        raise Checks("Dropout").unexpected(dropout, _unknown)
     return _dropout.some((data, ratio, training_mode), {"seed": seed}, results, out)
 
 
@@ -6203,6 +6587,7 @@ def dropout_by_test(
     consumed_inputs: Integers | None = None,
     results: int | None = None,
     out: Array | tuple[Array, ...] | None = None,
+    **_unknown: NoReturn,
 ) -> Array | tuple[Array, ...]:
     """The elements themselves, or, outside a test, some of them, chosen by chance and scaled, and 0 for the others.
 
@@ -6241,6 +6626,8 @@ def dropout_by_test(
         >>> [y.tolist() for y in dropout_by_test(data=[1, 2], is_test=True, results=2)]
         [[1.0, 2.0], [1.0, 1.0]]
     """
+    if _unknown:
+        raise Checks("DropoutByTest").unexpected(dropout_by_test, _unknown)
     return _dropout_by_test.some(
         (data,), {"is_test": is_test, "ratio": ratio, "seed": seed, "consumed_inputs": consumed_inputs}, results, out
     )
@@ -6255,6 +6642,7 @@ def dropout_with_numbers(
     ratio: float | None = 0.5,
     results: int | None = None,
     out: Array | tuple[Array, ...] | None = None,
+    **_unknown: NoReturn,
 ) -> Array | tuple[Array, ...]:
     """The elements themselves: outside training none is left out.
 
@@ -6285,6 +6673,8 @@ def dropout_with_numbers(
         >>> [y.tolist() for y in dropout_with_numbers(data=[1, 2], results=2)]
         [[1.0, 2.0], [1.0, 1.0]]
     """
+    if _unknown:
+        raise Checks("DropoutWithNumbers").unexpected(dropout_with_numbers, _unknown)
     return _dropout_with_numbers.some((data,), {"ratio": ratio}, results, out)
 
 
@@ -6297,6 +6687,7 @@ def dropout_by_attributes(
     ratio: float | None = 0.5,
     results: int | None = None,
     out: Array | tuple[Array, ...] | None = None,
+    **_unknown: NoReturn,
 ) -> Array | tuple[Array, ...]:
     """The elements themselves: outside training none is left out.
 
@@ -6327,6 +6718,8 @@ def dropout_by_attributes(
         >>> dropout_by_attributes(data=[1, 2]).tolist()
         [1.0, 2.0]
     """
+    if _unknown:
+        raise Checks("DropoutByAttributes").unexpected(dropout_by_attributes, _unknown)
     return _dropout_by_attributes.some((data,), {"ratio": ratio}, results, out)
 
 
@@ -6345,6 +6738,7 @@ def max_pool(
     storage_order: bool | None = False,
     results: int | None = None,
     out: Array | tuple[Array, ...] | None = None,
+    **_unknown: NoReturn,
 ) -> Array | tuple[Array, ...]:
     """The largest element of each window.
 
@@ -6398,6 +6792,8 @@ def max_pool(
         >>> max_pool(X=[[[1, 3, 2]]], kernel_shape=[2]).tolist()
         [[[3.0, 3.0]]]
     """
+    if _unknown:
+        raise Checks("MaxPool").unexpected(max_pool, _unknown)
     return _max_pool.some(
         (X,),
         {
@@ -6428,6 +6824,7 @@ def average_pool(
     ceil_mode: bool | None = False,
     count_include_pad: bool | None = False,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The mean of each window.
 
@@ -6474,6 +6871,8 @@ def average_pool(
         >>> average_pool(X=[[[1, 3, 5]]], kernel_shape=[2]).tolist()
         [[[2.0, 4.0]]]
     """
+    if _unknown:
+        raise Checks("AveragePool").unexpected(average_pool, _unknown)
     return _average_pool.single(
         (X,),
         {
@@ -6503,6 +6902,7 @@ def lp_pool(
     pads: Integers | None = None,
     ceil_mode: bool | None = False,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The `p`-norm of each window.
 
@@ -6546,6 +6946,8 @@ def lp_pool(
         >>> lp_pool(X=[[[1, -3, 5]]], p=1, kernel_shape=[2]).tolist()
         [[[4.0, 8.0]]]
     """
+    if _unknown:
+        raise Checks("LpPool").unexpected(lp_pool, _unknown)
     return _lp_pool.single(
         (X,),
         {
@@ -6568,6 +6970,7 @@ def global_max_pool(
     X: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The largest element of each channel.
 
@@ -6594,6 +6997,8 @@ def global_max_pool(
         >>> global_max_pool(X=[[[1, 3], [5, 4]]]).tolist()
         [[[3.0], [5.0]]]
     """
+    if _unknown:
+        raise Checks("GlobalMaxPool").unexpected(global_max_pool, _unknown)
     return _global_max_pool.single((X,), {}, out)
 
 
@@ -6604,6 +7009,7 @@ def global_average_pool(
     X: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The mean of each channel.
 
@@ -6631,6 +7037,8 @@ def global_average_pool(
         >>> global_average_pool(X=[[[1, 3], [5, 4]]]).tolist()
         [[[2.0], [4.5]]]
     """
+    if _unknown:
+        raise Checks("GlobalAveragePool").unexpected(global_average_pool, _unknown)
     return _global_average_pool.single((X,), {}, out)
 
 
@@ -6642,6 +7050,7 @@ def global_lp_pool(
     *,
     p: int | None = 2,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The `p`-norm of each channel.
 
@@ -6670,6 +7079,8 @@ def global_lp_pool(
         >>> global_lp_pool(X=[[[1, -3], [5, 4]]], p=1).tolist()
         [[[4.0], [9.0]]]
     """
+    if _unknown:
+        raise Checks("GlobalLpPool").unexpected(global_lp_pool, _unknown)
     return _global_lp_pool.single((X,), {"p": p}, out)
 
 
@@ -6685,6 +7096,7 @@ def max_unpool(
     strides: Integers | None = None,
     pads: Integers | None = None,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Images of zeros with the elements where a MaxPool found them: in the image that it would have had.
 
@@ -6722,6 +7134,8 @@ def max_unpool(
         >>> max_unpool(X=[[[3, 5]]], places=[[[1, 2]]], kernel_shape=[2], strides=[2]).tolist()
         [[[0.0, 3.0, 5.0, 0.0]]]
     """
+    if _unknown:
+        raise Checks("MaxUnpool").unexpected(max_unpool, _unknown)
     return _max_unpool.single(
         (X, places, output_shape), {"kernel_shape": kernel_shape, "strides": strides, "pads": pads}, out
     )
@@ -6739,6 +7153,7 @@ def col2_im(
     dilations: Integers | None = None,
     pads: Integers | None = None,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Images that windows are laid over and added up: each column of `input` is what the windows have at one place.
 
@@ -6781,6 +7196,8 @@ def col2_im(
         >>> col2_im(input=[[[1, 2], [3, 4]]], image_shape=[3], block_shape=[2]).tolist()
         [[[1.0, 5.0, 4.0]]]
     """
+    if _unknown:
+        raise Checks("Col2Im").unexpected(col2_im, _unknown)
     return _col2_im.single(
         (input, image_shape, block_shape), {"strides": strides, "dilations": dilations, "pads": pads}, out
     )
@@ -6793,6 +7210,7 @@ def dynamic_quantize_linear(
     x: TensorLike,
     *,
     out: tuple[Array, ...] | None = None,
+    **_unknown: NoReturn,
 ) -> tuple[Array, ...]:
     """Numbers brought to 8 bits, by a scale and a zero point that their least and greatest tell.
 
@@ -6824,6 +7242,8 @@ def dynamic_quantize_linear(
         >>> [y.tolist() for y in dynamic_quantize_linear(x=[-55, 0, 200])]
         [[0, 55, 255], 1.0, 55]
     """
+    if _unknown:
+        raise Checks("DynamicQuantizeLinear").unexpected(dynamic_quantize_linear, _unknown)
     return _dynamic_quantize_linear.several((x,), {}, None, out)
 
 
@@ -6841,6 +7261,7 @@ def quantize_linear(
     axis: int | None = 1,
     block_size: int | None = 0,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Numbers in few bits: `x` over its scale, rounded to nearest (ties to even), plus a zero point, within the type.
 
@@ -6902,6 +7323,8 @@ def quantize_linear(
         >>> quantize_linear(x=[0, 2, 3, 1000, -254, -1000], y_scale=2, y_zero_point=128).tolist()
         [128, 129, 130, 255, 1, 0]
     """
+    if _unknown:
+        raise Checks("QuantizeLinear").unexpected(quantize_linear, _unknown)
     return _quantize_linear.single(
         (x, y_scale, y_zero_point),
         {
@@ -6927,6 +7350,7 @@ def dequantize_linear(
     axis: int | None = 1,
     block_size: int | None = 0,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Numbers of few bits as what they stand for: less a zero point, times the scale.
 
@@ -6985,6 +7409,8 @@ def dequantize_linear(
         >>> dequantize_linear(x=[0, 128, 255], x_scale=2, x_zero_point=128).tolist()
         [-256.0, 0.0, 254.0]
     """
+    if _unknown:
+        raise Checks("DequantizeLinear").unexpected(dequantize_linear, _unknown)
     return _dequantize_linear.single(
         (x, x_scale, x_zero_point), {"output_dtype": output_dtype, "axis": axis, "block_size": block_size}, out
     )
@@ -7004,6 +7430,7 @@ def q_linear_mat_mul(
     y_zero_point: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Products of matrices of few bits, in few bits: sums in 32 bits, scaled, rounded (ties to even), moved by a zero point, saturated.
 
@@ -7053,6 +7480,8 @@ def q_linear_mat_mul(
         >>> q_linear_mat_mul(a=[[3, 5]], a_scale=[0.5], a_zero_point=[1], b=[[2], [4]], b_scale=[0.5], b_zero_point=[0], y_scale=[1], y_zero_point=[10]).tolist()
         [[15]]
     """
+    if _unknown:
+        raise Checks("QLinearMatMul").unexpected(q_linear_mat_mul, _unknown)
     return _q_linear_mat_mul.single(
         (a, a_scale, a_zero_point, b, b_scale, b_zero_point, y_scale, y_zero_point), {}, out
     )
@@ -7079,6 +7508,7 @@ def q_linear_conv(
     kernel_shape: Integers | None = None,
     group: int | None = 1,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The convolution of images of 8 bits, in 8 bits: sums in 32 bits, scaled, rounded (ties to even), moved by a zero point, saturated.
 
@@ -7139,6 +7569,8 @@ def q_linear_conv(
         >>> q_linear_conv(x=[[[2, 3, 4]]], x_scale=0.5, x_zero_point=1, w=[[[1, 1]]], w_scale=1, w_zero_point=0, y_scale=0.5, y_zero_point=2).tolist()
         [[[5, 7]]]
     """
+    if _unknown:
+        raise Checks("QLinearConv").unexpected(q_linear_conv, _unknown)
     return _q_linear_conv.single(
         (x, x_scale, x_zero_point, w, w_scale, w_zero_point, y_scale, y_zero_point, B),
         {
@@ -7164,6 +7596,7 @@ def random_uniform(
     shape: Integers,
     dtype: str | None = "float32",
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Numbers that are equally likely anywhere from `low` to below `high`.
 
@@ -7192,6 +7625,8 @@ def random_uniform(
         >>> random_uniform(high=2, low=2, shape=[2]).tolist()
         [2.0, 2.0]
     """
+    if _unknown:
+        raise Checks("RandomUniform").unexpected(random_uniform, _unknown)
     return _random_uniform.single((), {"seed": seed, "high": high, "low": low, "shape": shape, "dtype": dtype}, out)
 
 
@@ -7206,6 +7641,7 @@ def random_uniform_like(
     low: float | None = 0.0,
     dtype: str | None = None,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Numbers that are equally likely anywhere from `low` to below `high`, in the shape of a tensor.
 
@@ -7238,6 +7674,8 @@ def random_uniform_like(
         >>> random_uniform_like(input=[0, 0], high=2, low=2).tolist()
         [2.0, 2.0]
     """
+    if _unknown:
+        raise Checks("RandomUniformLike").unexpected(random_uniform_like, _unknown)
     return _random_uniform_like.single((input,), {"seed": seed, "high": high, "low": low, "dtype": dtype}, out)
 
 
@@ -7252,6 +7690,7 @@ def random_normal(
     shape: Integers,
     dtype: str | None = "float32",
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Numbers of a normal distribution.
 
@@ -7298,6 +7737,8 @@ def random_normal(
         >>> random_normal(mean=3, scale=0, shape=[2]).tolist()
         [3.0, 3.0]
     """
+    if _unknown:
+        raise Checks("RandomNormal").unexpected(random_normal, _unknown)
     return _random_normal.single((), {"seed": seed, "mean": mean, "scale": scale, "shape": shape, "dtype": dtype}, out)
 
 
@@ -7312,6 +7753,7 @@ def random_normal_like(
     scale: float | None = 1.0,
     dtype: str | None = None,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Numbers of a normal distribution, in the shape of a tensor.
 
@@ -7362,6 +7804,8 @@ def random_normal_like(
         >>> random_normal_like(input=[0, 0], mean=3, scale=0).tolist()
         [3.0, 3.0]
     """
+    if _unknown:
+        raise Checks("RandomNormalLike").unexpected(random_normal_like, _unknown)
     return _random_normal_like.single((input,), {"seed": seed, "mean": mean, "scale": scale, "dtype": dtype}, out)
 
 
@@ -7374,6 +7818,7 @@ def bernoulli(
     seed: float | None = 0.0,
     dtype: str | None = None,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """1 with the probability that an element tells, else 0.
 
@@ -7404,6 +7849,8 @@ def bernoulli(
         >>> bernoulli(input=[0.0, 1.0]).tolist()
         [0.0, 1.0]
     """
+    if _unknown:
+        raise Checks("Bernoulli").unexpected(bernoulli, _unknown)
     return _bernoulli.single((input,), {"seed": seed, "dtype": dtype}, out)
 
 
@@ -7417,6 +7864,7 @@ def multinomial(
     sample_size: int | None = 1,
     dtype: str | None = "int32",
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Classes, each as often as the exponential of its element tells, relative to those of the others in the row.
 
@@ -7450,6 +7898,8 @@ def multinomial(
         >>> multinomial(input=[[-2000, 0]]).tolist()
         [[1]]
     """
+    if _unknown:
+        raise Checks("Multinomial").unexpected(multinomial, _unknown)
     return _multinomial.single((input,), {"seed": seed, "sample_size": sample_size, "dtype": dtype}, out)
 
 
@@ -7463,6 +7913,7 @@ def cum_sum(
     exclusive: bool | None = False,
     reverse: bool | None = False,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Running sums along a dimension.
 
@@ -7496,6 +7947,8 @@ def cum_sum(
         >>> cum_sum(x=[1, 2, 3], axis=0).tolist()
         [1.0, 3.0, 6.0]
     """
+    if _unknown:
+        raise Checks("CumSum").unexpected(cum_sum, _unknown)
     return _cum_sum.single((x, axis), {"exclusive": exclusive, "reverse": reverse}, out)
 
 
@@ -7509,6 +7962,7 @@ def cum_prod(
     exclusive: bool | None = False,
     reverse: bool | None = False,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Running products along a dimension.
 
@@ -7543,6 +7997,8 @@ def cum_prod(
         >>> cum_prod(x=[2, 3, 4], axis=0).tolist()
         [2.0, 6.0, 24.0]
     """
+    if _unknown:
+        raise Checks("CumProd").unexpected(cum_prod, _unknown)
     return _cum_prod.single((x, axis), {"exclusive": exclusive, "reverse": reverse}, out)
 
 
@@ -7564,6 +8020,7 @@ def rnn(
     activations: Sequence[Literal["Affine", "Elu", "HardSigmoid", "LeakyRelu", "Relu", "ScaledTanh", "Sigmoid", "Softplus", "Softsign", "Tanh", "ThresholdedRelu"]] | None = None,
     results: int | None = None,
     out: Array | tuple[Array, ...] | None = None,
+    **_unknown: NoReturn,
 ) -> Array | tuple[Array, ...]:
     """A recurrent network: a state is the `tanh` of what is made of a place of the sequence and the state before.
 
@@ -7627,6 +8084,8 @@ def rnn(
         >>> [y.tolist() for y in rnn(X=[[[50]], [[-50]]], W=[[[1]]], R=[[[0]]], results=2)]
         [[[[[1.0]]], [[[-1.0]]]], [[[-1.0]]]]
     """
+    if _unknown:
+        raise Checks("RNN").unexpected(rnn, _unknown)
     return _rnn.some(
         (X, W, R, B, sequence_lens, initial_h),
         {
@@ -7660,6 +8119,7 @@ def gru(
     activations: Sequence[Literal["Affine", "Elu", "HardSigmoid", "LeakyRelu", "Relu", "ScaledTanh", "Sigmoid", "Softplus", "Softsign", "Tanh", "ThresholdedRelu"]] | None = None,
     results: int | None = None,
     out: Array | tuple[Array, ...] | None = None,
+    **_unknown: NoReturn,
 ) -> Array | tuple[Array, ...]:
     """Gated recurrent units: how much of a state stays, how much of it counts for the next, and what is new.
 
@@ -7735,6 +8195,8 @@ def gru(
         >>> [y.tolist() for y in gru(X=[[[1]], [[1]]], W=[[[0], [0], [50]]], R=[[[0], [0], [0]]], results=2)]
         [[[[[0.5]]], [[[0.75]]]], [[[0.75]]]]
     """
+    if _unknown:
+        raise Checks("GRU").unexpected(gru, _unknown)
     return _gru.some(
         (X, W, R, B, sequence_lens, initial_h),
         {
@@ -7771,6 +8233,7 @@ def lstm(
     activations: Sequence[Literal["Affine", "Elu", "HardSigmoid", "LeakyRelu", "Relu", "ScaledTanh", "Sigmoid", "Softplus", "Softsign", "Tanh", "ThresholdedRelu"]] | None = None,
     results: int | None = None,
     out: Array | tuple[Array, ...] | None = None,
+    **_unknown: NoReturn,
 ) -> Array | tuple[Array, ...]:
     """Long short-term memory: gates say what a cell takes in, what it keeps, and how much of it is the state.
 
@@ -7860,6 +8323,8 @@ def lstm(
         >>> [y.tolist() for y in lstm(X=[[[1]], [[1]]], W=[[[0], [0], [0], [0]]], R=[[[0], [0], [0], [0]]], initial_c=[[[200]]], results=3)]
         [[[[[0.5]]], [[[0.5]]]], [[[0.5]]], [[[50.0]]]]
     """
+    if _unknown:
+        raise Checks("LSTM").unexpected(lstm, _unknown)
     return _lstm.some(
         (X, W, R, B, sequence_lens, initial_h, initial_c, P),
         {
@@ -7885,6 +8350,7 @@ def reduce_sum(
     noop_with_empty_axes: bool | None = False,
     keepdims: bool | None = True,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The sum along some dimensions.
 
@@ -7917,6 +8383,8 @@ def reduce_sum(
         >>> reduce_sum(data=[[1, 2], [3, 4]], axes=[1], keepdims=False).tolist()
         [3.0, 7.0]
     """
+    if _unknown:
+        raise Checks("ReduceSum").unexpected(reduce_sum, _unknown)
     return _reduce_sum.single((data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims}, out)
 
 
@@ -7929,6 +8397,7 @@ def reduce_sum_by_attributes(
     axes: Integers | None = None,
     keepdims: bool | None = True,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The sum along some dimensions.
 
@@ -7959,6 +8428,8 @@ def reduce_sum_by_attributes(
         >>> reduce_sum_by_attributes(data=[[1, 2], [3, 4]], axes=[1]).tolist()
         [[3.0], [7.0]]
     """
+    if _unknown:
+        raise Checks("ReduceSumByAttributes").unexpected(reduce_sum_by_attributes, _unknown)
     return _reduce_sum_by_attributes.single((data,), {"axes": axes, "keepdims": keepdims}, out)
 
 
@@ -7972,6 +8443,7 @@ def reduce_mean(
     noop_with_empty_axes: bool | None = False,
     keepdims: bool | None = True,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The mean along some dimensions.
 
@@ -8006,6 +8478,8 @@ def reduce_mean(
         >>> reduce_mean(data=[[1, 2], [3, 4]], axes=[1]).tolist()
         [[1.5], [3.5]]
     """
+    if _unknown:
+        raise Checks("ReduceMean").unexpected(reduce_mean, _unknown)
     return _reduce_mean.single((data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims}, out)
 
 
@@ -8018,6 +8492,7 @@ def reduce_mean_by_attributes(
     axes: Integers | None = None,
     keepdims: bool | None = True,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The mean along some dimensions.
 
@@ -8050,6 +8525,8 @@ def reduce_mean_by_attributes(
         >>> reduce_mean_by_attributes(data=[[1, 2], [3, 4]], axes=[1]).tolist()
         [[1.5], [3.5]]
     """
+    if _unknown:
+        raise Checks("ReduceMeanByAttributes").unexpected(reduce_mean_by_attributes, _unknown)
     return _reduce_mean_by_attributes.single((data,), {"axes": axes, "keepdims": keepdims}, out)
 
 
@@ -8063,6 +8540,7 @@ def reduce_prod(
     noop_with_empty_axes: bool | None = False,
     keepdims: bool | None = True,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The product along some dimensions.
 
@@ -8095,6 +8573,8 @@ def reduce_prod(
         >>> reduce_prod(data=[[1, 2], [3, 4]], axes=[0]).tolist()
         [[3.0, 8.0]]
     """
+    if _unknown:
+        raise Checks("ReduceProd").unexpected(reduce_prod, _unknown)
     return _reduce_prod.single((data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims}, out)
 
 
@@ -8107,6 +8587,7 @@ def reduce_prod_by_attributes(
     axes: Integers | None = None,
     keepdims: bool | None = True,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The product along some dimensions.
 
@@ -8137,6 +8618,8 @@ def reduce_prod_by_attributes(
         >>> reduce_prod_by_attributes(data=[[1, 2], [3, 4]], axes=[0]).tolist()
         [[3.0, 8.0]]
     """
+    if _unknown:
+        raise Checks("ReduceProdByAttributes").unexpected(reduce_prod_by_attributes, _unknown)
     return _reduce_prod_by_attributes.single((data,), {"axes": axes, "keepdims": keepdims}, out)
 
 
@@ -8150,6 +8633,7 @@ def reduce_max(
     noop_with_empty_axes: bool | None = False,
     keepdims: bool | None = True,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The largest element along some dimensions.
 
@@ -8184,6 +8668,8 @@ def reduce_max(
         >>> reduce_max(data=[[1, 2], [4, 3]], axes=[1], keepdims=False).tolist()
         [2.0, 4.0]
     """
+    if _unknown:
+        raise Checks("ReduceMax").unexpected(reduce_max, _unknown)
     return _reduce_max.single((data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims}, out)
 
 
@@ -8196,6 +8682,7 @@ def reduce_max_by_attributes(
     axes: Integers | None = None,
     keepdims: bool | None = True,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The largest element along some dimensions.
 
@@ -8228,6 +8715,8 @@ def reduce_max_by_attributes(
         >>> reduce_max_by_attributes(data=[[1, 2], [4, 3]], axes=[1], keepdims=False).tolist()
         [2.0, 4.0]
     """
+    if _unknown:
+        raise Checks("ReduceMaxByAttributes").unexpected(reduce_max_by_attributes, _unknown)
     return _reduce_max_by_attributes.single((data,), {"axes": axes, "keepdims": keepdims}, out)
 
 
@@ -8241,6 +8730,7 @@ def reduce_min(
     noop_with_empty_axes: bool | None = False,
     keepdims: bool | None = True,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The smallest element along some dimensions.
 
@@ -8275,6 +8765,8 @@ def reduce_min(
         >>> reduce_min(data=[[1, 2], [4, 3]], axes=[1], keepdims=False).tolist()
         [1.0, 3.0]
     """
+    if _unknown:
+        raise Checks("ReduceMin").unexpected(reduce_min, _unknown)
     return _reduce_min.single((data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims}, out)
 
 
@@ -8287,6 +8779,7 @@ def reduce_min_by_attributes(
     axes: Integers | None = None,
     keepdims: bool | None = True,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The smallest element along some dimensions.
 
@@ -8319,6 +8812,8 @@ def reduce_min_by_attributes(
         >>> reduce_min_by_attributes(data=[[1, 2], [4, 3]], axes=[1], keepdims=False).tolist()
         [1.0, 3.0]
     """
+    if _unknown:
+        raise Checks("ReduceMinByAttributes").unexpected(reduce_min_by_attributes, _unknown)
     return _reduce_min_by_attributes.single((data,), {"axes": axes, "keepdims": keepdims}, out)
 
 
@@ -8332,6 +8827,7 @@ def reduce_l1(
     noop_with_empty_axes: bool | None = False,
     keepdims: bool | None = True,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The sum of absolute values along some dimensions.
 
@@ -8364,6 +8860,8 @@ def reduce_l1(
         >>> reduce_l1(data=[[1, -2], [3, 4]], axes=[1]).tolist()
         [[3.0], [7.0]]
     """
+    if _unknown:
+        raise Checks("ReduceL1").unexpected(reduce_l1, _unknown)
     return _reduce_l1.single((data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims}, out)
 
 
@@ -8376,6 +8874,7 @@ def reduce_l1_by_attributes(
     axes: Integers | None = None,
     keepdims: bool | None = True,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The sum of absolute values along some dimensions.
 
@@ -8406,6 +8905,8 @@ def reduce_l1_by_attributes(
         >>> reduce_l1_by_attributes(data=[[1, -2], [3, 4]], axes=[1]).tolist()
         [[3.0], [7.0]]
     """
+    if _unknown:
+        raise Checks("ReduceL1ByAttributes").unexpected(reduce_l1_by_attributes, _unknown)
     return _reduce_l1_by_attributes.single((data,), {"axes": axes, "keepdims": keepdims}, out)
 
 
@@ -8419,6 +8920,7 @@ def reduce_l2(
     noop_with_empty_axes: bool | None = False,
     keepdims: bool | None = True,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The root of the sum of squares along some dimensions.
 
@@ -8452,6 +8954,8 @@ def reduce_l2(
         >>> reduce_l2(data=[[3, 4]], axes=[1]).tolist()
         [[5.0]]
     """
+    if _unknown:
+        raise Checks("ReduceL2").unexpected(reduce_l2, _unknown)
     return _reduce_l2.single((data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims}, out)
 
 
@@ -8464,6 +8968,7 @@ def reduce_l2_by_attributes(
     axes: Integers | None = None,
     keepdims: bool | None = True,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The root of the sum of squares along some dimensions.
 
@@ -8495,6 +9000,8 @@ def reduce_l2_by_attributes(
         >>> reduce_l2_by_attributes(data=[[3, 4]], axes=[1]).tolist()
         [[5.0]]
     """
+    if _unknown:
+        raise Checks("ReduceL2ByAttributes").unexpected(reduce_l2_by_attributes, _unknown)
     return _reduce_l2_by_attributes.single((data,), {"axes": axes, "keepdims": keepdims}, out)
 
 
@@ -8508,6 +9015,7 @@ def reduce_sum_square(
     noop_with_empty_axes: bool | None = False,
     keepdims: bool | None = True,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The sum of squares along some dimensions.
 
@@ -8541,6 +9049,8 @@ def reduce_sum_square(
         >>> reduce_sum_square(data=[[3, 4]], axes=[1]).tolist()
         [[25.0]]
     """
+    if _unknown:
+        raise Checks("ReduceSumSquare").unexpected(reduce_sum_square, _unknown)
     return _reduce_sum_square.single(
         (data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims}, out
     )
@@ -8555,6 +9065,7 @@ def reduce_sum_square_by_attributes(
     axes: Integers | None = None,
     keepdims: bool | None = True,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The sum of squares along some dimensions.
 
@@ -8586,6 +9097,8 @@ def reduce_sum_square_by_attributes(
         >>> reduce_sum_square_by_attributes(data=[[3, 4]], axes=[1]).tolist()
         [[25.0]]
     """
+    if _unknown:
+        raise Checks("ReduceSumSquareByAttributes").unexpected(reduce_sum_square_by_attributes, _unknown)
     return _reduce_sum_square_by_attributes.single((data,), {"axes": axes, "keepdims": keepdims}, out)
 
 
@@ -8599,6 +9112,7 @@ def reduce_log_sum(
     noop_with_empty_axes: bool | None = False,
     keepdims: bool | None = True,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The logarithm of the sum along some dimensions.
 
@@ -8631,6 +9145,8 @@ def reduce_log_sum(
         >>> reduce_log_sum(data=[[0.25, 0.75]], axes=[1]).tolist()
         [[0.0]]
     """
+    if _unknown:
+        raise Checks("ReduceLogSum").unexpected(reduce_log_sum, _unknown)
     return _reduce_log_sum.single(
         (data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims}, out
     )
@@ -8645,6 +9161,7 @@ def reduce_log_sum_by_attributes(
     axes: Integers | None = None,
     keepdims: bool | None = True,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The logarithm of the sum along some dimensions.
 
@@ -8675,6 +9192,8 @@ def reduce_log_sum_by_attributes(
         >>> reduce_log_sum_by_attributes(data=[[0.25, 0.75]], axes=[1]).tolist()
         [[0.0]]
     """
+    if _unknown:
+        raise Checks("ReduceLogSumByAttributes").unexpected(reduce_log_sum_by_attributes, _unknown)
     return _reduce_log_sum_by_attributes.single((data,), {"axes": axes, "keepdims": keepdims}, out)
 
 
@@ -8688,6 +9207,7 @@ def reduce_log_sum_exp(
     noop_with_empty_axes: bool | None = False,
     keepdims: bool | None = True,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The logarithm of the sum of exponentials along some dimensions.
 
@@ -8723,6 +9243,8 @@ def reduce_log_sum_exp(
         >>> reduce_log_sum_exp(data=[[3, -200]], axes=[1]).tolist()
         [[3.0]]
     """
+    if _unknown:
+        raise Checks("ReduceLogSumExp").unexpected(reduce_log_sum_exp, _unknown)
     return _reduce_log_sum_exp.single(
         (data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims}, out
     )
@@ -8737,6 +9259,7 @@ def reduce_log_sum_exp_by_attributes(
     axes: Integers | None = None,
     keepdims: bool | None = True,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The logarithm of the sum of exponentials along some dimensions.
 
@@ -8770,6 +9293,8 @@ def reduce_log_sum_exp_by_attributes(
         >>> reduce_log_sum_exp_by_attributes(data=[[3, -200]], axes=[1]).tolist()
         [[3.0]]
     """
+    if _unknown:
+        raise Checks("ReduceLogSumExpByAttributes").unexpected(reduce_log_sum_exp_by_attributes, _unknown)
     return _reduce_log_sum_exp_by_attributes.single((data,), {"axes": axes, "keepdims": keepdims}, out)
 
 
@@ -8783,6 +9308,7 @@ def arg_max(
     keepdims: bool | None = True,
     select_last_index: bool | None = False,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The place of the largest element along a dimension; of the first or last NaN, if there is one.
 
@@ -8820,6 +9346,8 @@ def arg_max(
         >>> arg_max(data=[[1, 3, 2], [5, 4, 5]], axis=1).tolist()
         [[1], [0]]
     """
+    if _unknown:
+        raise Checks("ArgMax").unexpected(arg_max, _unknown)
     return _arg_max.single((data,), {"axis": axis, "keepdims": keepdims, "select_last_index": select_last_index}, out)
 
 
@@ -8833,6 +9361,7 @@ def arg_min(
     keepdims: bool | None = True,
     select_last_index: bool | None = False,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The place of the smallest element along a dimension; of the first or last NaN, if there is one.
 
@@ -8870,6 +9399,8 @@ def arg_min(
         >>> arg_min(data=[[1, 3, 2], [5, 4, 4]], axis=1).tolist()
         [[0], [1]]
     """
+    if _unknown:
+        raise Checks("ArgMin").unexpected(arg_min, _unknown)
     return _arg_min.single((data,), {"axis": axis, "keepdims": keepdims, "select_last_index": select_last_index}, out)
 
 
@@ -8892,6 +9423,7 @@ def resize(
     axes: Integers | None = None,
     keep_aspect_ratio_policy: Literal["stretch", "not_larger", "not_smaller"] | None = "stretch",
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Images of another size, told by scales or by the sizes themselves.
 
@@ -8991,6 +9523,8 @@ def resize(
         >>> resize(X=[[1, 2]], scales=[1, 2]).tolist()
         [[1.0, 1.0, 2.0, 2.0]]
     """
+    if _unknown:
+        raise Checks("Resize").unexpected(resize, _unknown)
     return _resize.single(
         (X, roi, scales, sizes),
         {
@@ -9017,6 +9551,7 @@ def resize_by_scales(
     *,
     mode: Literal["nearest", "linear"] | None = "nearest",
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Images of another size, told by scales.
 
@@ -9080,6 +9615,8 @@ def resize_by_scales(
         >>> resize_by_scales(X=[[1, 2]], scales=[1, 2]).tolist()
         [[1.0, 1.0, 2.0, 2.0]]
     """
+    if _unknown:
+        raise Checks("ResizeByScales").unexpected(resize_by_scales, _unknown)
     return _resize_by_scales.single((X, scales), {"mode": mode}, out)
 
 
@@ -9092,6 +9629,7 @@ def upsample(
     *,
     mode: Literal["nearest", "linear"] | None = "nearest",
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Images of another size, told by scales.
 
@@ -9155,6 +9693,8 @@ def upsample(
         >>> upsample(X=[[0, 4]], scales=[1, 2], mode="linear").tolist()
         [[0.0, 2.0, 4.0, 4.0]]
     """
+    if _unknown:
+        raise Checks("Upsample").unexpected(upsample, _unknown)
     return _upsample.single((X, scales), {"mode": mode}, out)
 
 
@@ -9167,6 +9707,7 @@ def upsample_by_attributes(
     mode: Literal["nearest", "linear"] | None = "nearest",
     scales: Numbers,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Images of another size, told by scales.
 
@@ -9230,6 +9771,8 @@ def upsample_by_attributes(
         >>> upsample_by_attributes(X=[[1, 2]], scales=[1, 2]).tolist()
         [[1.0, 1.0, 2.0, 2.0]]
     """
+    if _unknown:
+        raise Checks("UpsampleByAttributes").unexpected(upsample_by_attributes, _unknown)
     return _upsample_by_attributes.single((X,), {"mode": mode, "scales": scales}, out)
 
 
@@ -9244,6 +9787,7 @@ def scatter_elements(
     axis: int | None = 0,
     reduction: Literal["none", "add", "mul", "max_", "min_"] | None = "none",
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """A tensor with updated elements: each at the place of its index along a dimension, and its own along the others.
 
@@ -9288,6 +9832,8 @@ def scatter_elements(
         >>> scatter_elements(data=[[1, 2], [3, 4]], indices=[[1, 0]], updates=[[7, 8]]).tolist()
         [[1.0, 8.0], [7.0, 4.0]]
     """
+    if _unknown:
+        raise Checks("ScatterElements").unexpected(scatter_elements, _unknown)
     return _scatter_elements.single((data, indices, updates), {"axis": axis, "reduction": reduction}, out)
 
 
@@ -9301,6 +9847,7 @@ def scatter(
     *,
     axis: int | None = 0,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """A tensor with updated elements: the interface of ScatterElements before it.
 
@@ -9335,6 +9882,8 @@ def scatter(
         >>> scatter(data=[[1, 2], [3, 4]], indices=[[1, 0]], updates=[[7, 8]]).tolist()
         [[1.0, 8.0], [7.0, 4.0]]
     """
+    if _unknown:
+        raise Checks("Scatter").unexpected(scatter, _unknown)
     return _scatter.single((data, indices, updates), {"axis": axis}, out)
 
 
@@ -9348,6 +9897,7 @@ def scatter_nd(
     *,
     reduction: Literal["none", "add", "mul", "max_", "min_"] | None = "none",
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """A tensor with updated slices, at the tuples that the last dimension of `indices` holds.
 
@@ -9394,6 +9944,8 @@ def scatter_nd(
         >>> scatter_nd(data=[[1, 2], [3, 4]], indices=[[1], [1]], updates=[[1, 1], [2, 2]], reduction="add").tolist()
         [[1.0, 2.0], [6.0, 7.0]]
     """
+    if _unknown:
+        raise Checks("ScatterND").unexpected(scatter_nd, _unknown)
     return _scatter_nd.single((data, indices, updates), {"reduction": reduction}, out)
 
 
@@ -9408,6 +9960,7 @@ def tensor_scatter(
     axis: int | None = -2,
     mode: Literal["linear", "circular"] | None = "linear",
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """A cache with new entries along a dimension, for each element of the batch from a place of its own on.
 
@@ -9444,6 +9997,8 @@ def tensor_scatter(
         >>> tensor_scatter(past_cache=[[[1], [2]], [[3], [4]]], update=[[[7]], [[8]]], write_indices=[1, 0]).tolist()
         [[[1.0], [7.0]], [[8.0], [4.0]]]
     """
+    if _unknown:
+        raise Checks("TensorScatter").unexpected(tensor_scatter, _unknown)
     return _tensor_scatter.single((past_cache, update, write_indices), {"axis": axis, "mode": mode}, out)
 
 
@@ -9456,6 +10011,7 @@ def gather_nd(
     *,
     batch_dims: int | None = 0,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Slices of a tensor, at the tuples that the last dimension of `indices` holds.
 
@@ -9489,6 +10045,8 @@ def gather_nd(
         >>> gather_nd(data=[[1, 2], [3, 4]], indices=[[0, 0], [1, 0]]).tolist()
         [1.0, 3.0]
     """
+    if _unknown:
+        raise Checks("GatherND").unexpected(gather_nd, _unknown)
     return _gather_nd.single((data, indices), {"batch_dims": batch_dims}, out)
 
 
@@ -9501,6 +10059,7 @@ def shape_of(
     start: int | None = 0,
     end: int | None = 2147483647,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The sizes of a tensor, or of some dimensions of it that stand side by side.
 
@@ -9535,6 +10094,8 @@ def shape_of(
         >>> shape_of(data=[[1, 2, 3]]).tolist()
         [1, 3]
     """
+    if _unknown:
+        raise Checks("ShapeOf").unexpected(shape_of, _unknown)
     return _shape_of.single((data,), {"start": start, "end": end}, out)
 
 
@@ -9545,6 +10106,7 @@ def size(
     data: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The number of a tensor's elements.
 
@@ -9573,6 +10135,8 @@ def size(
         >>> size(data=[[1, 2, 3], [4, 5, 6]]).tolist()
         6
     """
+    if _unknown:
+        raise Checks("Size").unexpected(size, _unknown)
     return _size.single((data,), {}, out)
 
 
@@ -9584,6 +10148,7 @@ def constant_of_shape(
     value: TensorLike | None = None,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """A tensor of a given shape in which all elements are alike.
 
@@ -9617,6 +10182,8 @@ def constant_of_shape(
         >>> constant_of_shape(input=[3]).tolist()
         [0.0, 0.0, 0.0]
     """
+    if _unknown:
+        raise Checks("ConstantOfShape").unexpected(constant_of_shape, _unknown)
     return _constant_of_shape.single((input, value), {}, out)
 
 
@@ -9627,6 +10194,7 @@ def constant(
     value: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """A tensor that is given.
 
@@ -9655,6 +10223,8 @@ def constant(
         >>> constant(value=[1, 2]).tolist()
         [1.0, 2.0]
     """
+    if _unknown:
+        raise Checks("Constant").unexpected(constant, _unknown)
     return _constant.single((value,), {}, out)
 
 
@@ -9666,6 +10236,7 @@ def expand(
     shape: Integers,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """A tensor repeated along dimensions of size 1, and along new ones before the first, to a shape.
 
@@ -9697,6 +10268,8 @@ def expand(
         >>> expand(input=[[1], [2]], shape=[2, 3]).tolist()
         [[1.0, 1.0, 1.0], [2.0, 2.0, 2.0]]
     """
+    if _unknown:
+        raise Checks("Expand").unexpected(expand, _unknown)
     return _expand.single((input, shape), {}, out)
 
 
@@ -9709,6 +10282,7 @@ def arange_count(
     delta: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The size `steps` that Arange has for the same arguments.
 
@@ -9740,6 +10314,8 @@ def arange_count(
         >>> arange_count(start=0, limit=6, delta=2).tolist()
         3
     """
+    if _unknown:
+        raise Checks("ArangeCount").unexpected(arange_count, _unknown)
     return _arange_count.single((start, limit, delta), {}, out)
 
 
@@ -9753,6 +10329,7 @@ def arange(
     *,
     steps: int | None = None,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Numbers from `start` to before `limit`, `delta` apart.
 
@@ -9786,6 +10363,8 @@ def arange(
         >>> arange(start=0, limit=6, delta=2).tolist()
         [0.0, 2.0, 4.0]
     """
+    if _unknown:
+        raise Checks("Arange").unexpected(arange, _unknown)
     if steps is None:
         steps = counted(arange_count(start, limit, delta), "Arange", "steps")
     return _arange.single((start, limit, delta), {"steps": steps}, out)
@@ -9800,6 +10379,7 @@ def eye_like(
     k: int | None = 0,
     dtype: str | None = None,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """A matrix of a given shape with 1 on a diagonal, and 0 elsewhere.
 
@@ -9830,6 +10410,8 @@ def eye_like(
         >>> eye_like(input=[[0, 0], [0, 0]]).tolist()
         [[1.0, 0.0], [0.0, 1.0]]
     """
+    if _unknown:
+        raise Checks("EyeLike").unexpected(eye_like, _unknown)
     return _eye_like.single((input,), {"k": k, "dtype": dtype}, out)
 
 
@@ -9844,6 +10426,7 @@ def grid_sample(
     padding_mode: Literal["zeros", "border", "reflection"] | None = "zeros",
     align_corners: bool | None = False,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Images at the places that a grid tells.
 
@@ -9904,6 +10487,8 @@ def grid_sample(
         >>> grid_sample(X=[[[[1, 2], [3, 4]]]], grid=[[[[0, 0]]]]).tolist()
         [[[[2.5]]]]
     """
+    if _unknown:
+        raise Checks("GridSample").unexpected(grid_sample, _unknown)
     return _grid_sample.single(
         (X, grid), {"mode": mode, "padding_mode": padding_mode, "align_corners": align_corners}, out
     )
@@ -9920,6 +10505,7 @@ def grid_sample_of_images(
     padding_mode: Literal["zeros", "border", "reflection"] | None = "zeros",
     align_corners: bool | None = False,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Images at the places that a grid tells.
 
@@ -9981,6 +10567,8 @@ def grid_sample_of_images(
         >>> grid_sample_of_images(X=[[[[1, 2], [3, 4]]]], grid=[[[[0, 0]]]]).tolist()
         [[[[2.5]]]]
     """
+    if _unknown:
+        raise Checks("GridSampleOfImages").unexpected(grid_sample_of_images, _unknown)
     return _grid_sample_of_images.single(
         (X, grid), {"mode": mode, "padding_mode": padding_mode, "align_corners": align_corners}, out
     )
@@ -10003,6 +10591,7 @@ def deform_conv(
     group: int | None = 1,
     offset_group: int | None = 1,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The convolution of `X` with `W` whose taps lie where `offset` moves them, times `mask`.
 
@@ -10060,6 +10649,8 @@ def deform_conv(
         >>> deform_conv(X=[[[[1, 3]]]], W=[[[[1]]]], offset=[[[[0, 0]], [[0.5, 0]]]]).tolist()
         [[[[2.0, 3.0]]]]
     """
+    if _unknown:
+        raise Checks("DeformConv").unexpected(deform_conv, _unknown)
     return _deform_conv.single(
         (X, W, offset, B, mask),
         {
@@ -10085,6 +10676,7 @@ def dft(
     inverse: bool | None = False,
     onesided: bool | None = False,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The discrete Fourier transform along a dimension, or its inverse.
 
@@ -10157,6 +10749,8 @@ def dft(
         >>> dft(input=[[[2], [0]]]).tolist()
         [[[2.0, 0.0], [2.0, 0.0]]]
     """
+    if _unknown:
+        raise Checks("DFT").unexpected(dft, _unknown)
     return _dft.single((input, dft_length, axis), {"inverse": inverse, "onesided": onesided}, out)
 
 
@@ -10171,6 +10765,7 @@ def dft_by_attribute(
     inverse: bool | None = False,
     onesided: bool | None = False,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The discrete Fourier transform along a dimension, or its inverse.
 
@@ -10243,6 +10838,8 @@ def dft_by_attribute(
         >>> dft_by_attribute(input=[[[2], [0]]]).tolist()
         [[[2.0, 0.0], [2.0, 0.0]]]
     """
+    if _unknown:
+        raise Checks("DFTByAttribute").unexpected(dft_by_attribute, _unknown)
     return _dft_by_attribute.single((input, dft_length), {"axis": axis, "inverse": inverse, "onesided": onesided}, out)
 
 
@@ -10257,6 +10854,7 @@ def stft(
     *,
     onesided: bool | None = True,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The Fourier transforms of windows of a signal, a step apart: the frequencies at each time.
 
@@ -10328,6 +10926,8 @@ def stft(
         >>> stft(signal=[[[2], [0], [0]]], frame_step=1, frame_length=2).tolist()
         [[[[2.0, 0.0], [2.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]]]]
     """
+    if _unknown:
+        raise Checks("STFT").unexpected(stft, _unknown)
     return _stft.single((signal, frame_step, window, frame_length), {"onesided": onesided}, out)
 
 
@@ -10338,6 +10938,7 @@ def non_zero_count(
     X: TensorLike,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The size `found` that NonZero has for the same arguments.
 
@@ -10365,6 +10966,8 @@ def non_zero_count(
         >>> non_zero_count(X=[[1, 0], [0, 4]]).tolist()
         2
     """
+    if _unknown:
+        raise Checks("NonZeroCount").unexpected(non_zero_count, _unknown)
     return _non_zero_count.single((X,), {}, out)
 
 
@@ -10376,6 +10979,7 @@ def non_zero(
     *,
     found: int | None = None,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The places of the elements that are not 0: a column for each, in the order of the elements.
 
@@ -10406,6 +11010,8 @@ def non_zero(
         >>> non_zero(X=[[1, 0], [0, 4]]).tolist()
         [[0, 1], [0, 1]]
     """
+    if _unknown:
+        raise Checks("NonZero").unexpected(non_zero, _unknown)
     if found is None:
         found = counted(non_zero_count(X), "NonZero", "found")
     return _non_zero.single((X,), {"found": found}, out)
@@ -10420,6 +11026,7 @@ def compress_count(
     *,
     axis: Integers | None = None,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The size `kept` that Compress has for the same arguments.
 
@@ -10450,6 +11057,8 @@ def compress_count(
         >>> compress_count(input=[[1, 2], [3, 4]], condition=[False, True], axis=[0]).tolist()
         1
     """
+    if _unknown:
+        raise Checks("CompressCount").unexpected(compress_count, _unknown)
     return _compress_count.single((input, condition), {"axis": axis}, out)
 
 
@@ -10463,6 +11072,7 @@ def compress(
     axis: Integers | None = None,
     kept: int | None = None,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The slices of a tensor along a dimension for which a condition holds.
 
@@ -10499,6 +11109,8 @@ def compress(
         >>> compress(input=[[1, 2], [3, 4]], condition=[False, True], axis=[0]).tolist()
         [[3.0, 4.0]]
     """
+    if _unknown:
+        raise Checks("Compress").unexpected(compress, _unknown)
     if kept is None:
         kept = counted(compress_count(input, condition, axis=axis), "Compress", "kept")
     return _compress.single((input, condition), {"axis": axis, "kept": kept}, out)
@@ -10512,6 +11124,7 @@ def unique_count(
     *,
     axis: Integers | None = None,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The size `found` that Unique has for the same arguments.
 
@@ -10555,6 +11168,8 @@ def unique_count(
         >>> unique_count(X=[2, 1, 1, 3, 4]).tolist()
         4
     """
+    if _unknown:
+        raise Checks("UniqueCount").unexpected(unique_count, _unknown)
     return _unique_count.single((X,), {"axis": axis}, out)
 
 
@@ -10569,6 +11184,7 @@ def unique(
     found: int | None = None,
     results: int | None = None,
     out: Array | tuple[Array, ...] | None = None,
+    **_unknown: NoReturn,
 ) -> Array | tuple[Array, ...]:
     """The elements of a tensor, or its slices along a dimension, each once.
 
@@ -10632,6 +11248,8 @@ def unique(
         >>> [y.tolist() for y in unique(X=[2, 1, 1, 3, 4], results=4)]
         [[1.0, 2.0, 3.0, 4.0], [1, 0, 3, 4], [1, 0, 0, 2, 3], [2, 1, 1, 1]]
     """
+    if _unknown:
+        raise Checks("Unique").unexpected(unique, _unknown)
     if found is None:
         found = counted(unique_count(X, axis=axis), "Unique", "found")
     return _unique.some((X,), {"axis": axis, "sorted": sorted, "found": found}, results, out)
@@ -10649,6 +11267,7 @@ def non_max_suppression_count(
     *,
     center_point_box: int | None = 0,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The size `found` that NonMaxSuppression has for the same arguments.
 
@@ -10702,6 +11321,8 @@ def non_max_suppression_count(
         >>> non_max_suppression_count(boxes=[[[0, 0, 1, 1], [0, 0, 1, 1], [0, 2, 1, 3]]], scores=[[[0.8, 0.9, 0.7]]], max_output_boxes_per_class=[3], iou_threshold=[0.5]).tolist()
         2
     """
+    if _unknown:
+        raise Checks("NonMaxSuppressionCount").unexpected(non_max_suppression_count, _unknown)
     return _non_max_suppression_count.single(
         (boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold),
         {"center_point_box": center_point_box},
@@ -10722,6 +11343,7 @@ def non_max_suppression(
     center_point_box: int | None = 0,
     found: int | None = None,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Boxes of high score, without those that overlap one of a higher score too much.
 
@@ -10784,6 +11406,8 @@ def non_max_suppression(
         >>> non_max_suppression(boxes=[[[0, 0, 1, 1], [0, 0, 1, 1], [0, 2, 1, 3]]], scores=[[[0.8, 0.9, 0.7]]], max_output_boxes_per_class=[3], iou_threshold=[0.5]).tolist()
         [[0, 0, 1], [0, 0, 2]]
     """
+    if _unknown:
+        raise Checks("NonMaxSuppression").unexpected(non_max_suppression, _unknown)
     if found is None:
         found = counted(
             non_max_suppression_count(
@@ -10815,6 +11439,7 @@ def tf_idf_vectorizer_count(
     *,
     ngram_counts: Integers,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """The size `columns` that TfIdfVectorizer has for the same arguments.
 
@@ -10848,6 +11473,8 @@ def tf_idf_vectorizer_count(
         >>> tf_idf_vectorizer_count(X=[3, 5, 4, 3], ngram_indexes=[1, 0], pool_int64s=[3, 3, 4], ngram_counts=[0, 1]).tolist()
         2
     """
+    if _unknown:
+        raise Checks("TfIdfVectorizerCount").unexpected(tf_idf_vectorizer_count, _unknown)
     return _tf_idf_vectorizer_count.single(
         (X, ngram_indexes, pool_int64s, weights), {"ngram_counts": ngram_counts}, out
     )
@@ -10869,6 +11496,7 @@ def tf_idf_vectorizer(
     ngram_counts: Integers,
     columns: int | None = None,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """How often each of some sequences of numbers is in a row, or its weight.
 
@@ -10924,6 +11552,8 @@ def tf_idf_vectorizer(
         >>> tf_idf_vectorizer(X=[3, 5, 4, 3], ngram_indexes=[1, 0], pool_int64s=[3, 3, 4], min_gram_length=1, max_gram_length=2, max_skip_count=1, mode="TF", ngram_counts=[0, 1]).tolist()
         [1.0, 2.0]
     """
+    if _unknown:
+        raise Checks("TfIdfVectorizer").unexpected(tf_idf_vectorizer, _unknown)
     if columns is None:
         columns = counted(
             tf_idf_vectorizer_count(X, ngram_indexes, pool_int64s, weights, ngram_counts=ngram_counts),
@@ -10955,6 +11585,7 @@ def top_k(
     largest: bool | None = True,
     sorted: bool | None = True,
     out: tuple[Array, ...] | None = None,
+    **_unknown: NoReturn,
 ) -> tuple[Array, ...]:
     """The largest or the smallest elements along a dimension, in order, and their places.
 
@@ -11000,6 +11631,8 @@ def top_k(
         >>> [y.tolist() for y in top_k(X=[[1, 3], [0, 3]], K=[1], axis=0, largest=False)]
         [[[0.0, 3.0]], [[1, 0]]]
     """
+    if _unknown:
+        raise Checks("TopK").unexpected(top_k, _unknown)
     return _top_k.several((X, K), {"axis": axis, "largest": largest, "sorted": sorted}, None, out)
 
 
@@ -11012,6 +11645,7 @@ def top_k_of_largest(
     *,
     axis: int | None = -1,
     out: tuple[Array, ...] | None = None,
+    **_unknown: NoReturn,
 ) -> tuple[Array, ...]:
     """The largest elements along a dimension, in order, and their places.
 
@@ -11048,6 +11682,8 @@ def top_k_of_largest(
         >>> [y.tolist() for y in top_k_of_largest(X=[[1, 3, 2]], K=[2])]
         [[[3.0, 2.0]], [[1, 2]]]
     """
+    if _unknown:
+        raise Checks("TopKOfLargest").unexpected(top_k_of_largest, _unknown)
     return _top_k_of_largest.several((X, K), {"axis": axis}, None, out)
 
 
@@ -11060,6 +11696,7 @@ def top_k_by_attribute(
     axis: int | None = -1,
     k: int,
     out: tuple[Array, ...] | None = None,
+    **_unknown: NoReturn,
 ) -> tuple[Array, ...]:
     """The largest elements along a dimension, in order, and their places.
 
@@ -11096,6 +11733,8 @@ def top_k_by_attribute(
         >>> [y.tolist() for y in top_k_by_attribute(X=[[1, 3, 2]], k=2)]
         [[[3.0, 2.0]], [[1, 2]]]
     """
+    if _unknown:
+        raise Checks("TopKByAttribute").unexpected(top_k_by_attribute, _unknown)
     return _top_k_by_attribute.several((X,), {"axis": axis, "k": k}, None, out)
 
 
@@ -11108,6 +11747,7 @@ def hann_window(
     periodic: bool | None = True,
     output_datatype: str | None = "float32",
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """A window that rises from 0 to 1 and falls as a cosine.
 
@@ -11137,6 +11777,8 @@ def hann_window(
         >>> hann_window(size=4).tolist()
         [0.0, 0.5, 1.0, 0.5]
     """
+    if _unknown:
+        raise Checks("HannWindow").unexpected(hann_window, _unknown)
     return _hann_window.single((size,), {"periodic": periodic, "output_datatype": output_datatype}, out)
 
 
@@ -11149,6 +11791,7 @@ def hamming_window(
     periodic: bool | None = True,
     output_datatype: str | None = "float32",
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """A cosine window that does not quite reach 0.
 
@@ -11178,6 +11821,8 @@ def hamming_window(
         >>> hamming_window(size=1).tolist()
         [0.08695652335882187]
     """
+    if _unknown:
+        raise Checks("HammingWindow").unexpected(hamming_window, _unknown)
     return _hamming_window.single((size,), {"periodic": periodic, "output_datatype": output_datatype}, out)
 
 
@@ -11190,6 +11835,7 @@ def blackman_window(
     periodic: bool | None = True,
     output_datatype: str | None = "float32",
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """A window of two cosines, the second of twice the frequency.
 
@@ -11221,6 +11867,8 @@ def blackman_window(
         >>> blackman_window(size=1, output_datatype="int32").tolist()
         [0.0]
     """
+    if _unknown:
+        raise Checks("BlackmanWindow").unexpected(blackman_window, _unknown)
     return _blackman_window.single((size,), {"periodic": periodic, "output_datatype": output_datatype}, out)
 
 
@@ -11236,6 +11884,7 @@ def mel_weight_matrix(
     *,
     output_datatype: str | None = "float32",
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """How much the frequencies of a spectrum count in bands that overlap by halves and are equally wide to the ear.
 
@@ -11273,6 +11922,8 @@ def mel_weight_matrix(
         >>> mel_weight_matrix(num_mel_bins=1, dft_length=4, sample_rate=8000, lower_edge_hertz=0, upper_edge_hertz=4000).tolist()
         [[1.0], [0.0], [0.0]]
     """
+    if _unknown:
+        raise Checks("MelWeightMatrix").unexpected(mel_weight_matrix, _unknown)
     return _mel_weight_matrix.single(
         (num_mel_bins, dft_length, sample_rate, lower_edge_hertz, upper_edge_hertz),
         {"output_datatype": output_datatype},
@@ -11294,6 +11945,7 @@ def adagrad(
     epsilon: float | None = 1e-06,
     norm_coefficient: float | None = 0.0,
     out: tuple[Array, ...] | None = None,
+    **_unknown: NoReturn,
 ) -> tuple[Array, ...]:
     """An update of weights whose rate falls with the sum of the squares of all gradients (Duchi, Hazan, Singer 2011).
 
@@ -11333,6 +11985,8 @@ def adagrad(
         >>> [y.tolist() for y in adagrad(R=0.5, updates=0, X=[1], G=[2], H=[0], epsilon=0)]
         [[0.5], [4.0]]
     """
+    if _unknown:
+        raise Checks("Adagrad").unexpected(adagrad, _unknown)
     return _adagrad.several(
         (R, updates, X, G, H),
         {"decay_factor": decay_factor, "epsilon": epsilon, "norm_coefficient": norm_coefficient},
@@ -11358,6 +12012,7 @@ def adam(
     norm_coefficient_post: float | None = 0.0,
     norm_coefficient: float | None = 0.0,
     out: tuple[Array, ...] | None = None,
+    **_unknown: NoReturn,
 ) -> tuple[Array, ...]:
     """An update of weights by running means of the gradients and of their squares (Kingma, Ba 2014).
 
@@ -11406,6 +12061,8 @@ def adam(
         >>> [y.tolist() for y in adam(R=0.5, updates=0, X=[1], G=[2], V=[4], H=[0], alpha=0.5, beta=0, epsilon=0)]
         [[0.25], [3.0], [4.0]]
     """
+    if _unknown:
+        raise Checks("Adam").unexpected(adam, _unknown)
     return _adam.several(
         (R, updates, X, G, V, H),
         {
@@ -11435,6 +12092,7 @@ def momentum(
     mode: Literal["standard", "nesterov"],
     norm_coefficient: float | None = 0.0,
     out: tuple[Array, ...] | None = None,
+    **_unknown: NoReturn,
 ) -> tuple[Array, ...]:
     """An update of weights by a running sum of the gradients.
 
@@ -11476,6 +12134,8 @@ def momentum(
         >>> [y.tolist() for y in momentum(R=0.5, updates=1, X=[1], G=[2], V=[4], alpha=0.5, beta=1, mode="standard")]
         [[-1.0], [4.0]]
     """
+    if _unknown:
+        raise Checks("Momentum").unexpected(momentum, _unknown)
     return _momentum.several(
         (R, updates, X, G, V),
         {"alpha": alpha, "beta": beta, "mode": mode, "norm_coefficient": norm_coefficient},
@@ -11501,8 +12161,11 @@ class prepare:
         blocksize: int,
         mode: Literal["DCR", "CRD"] | None = "DCR",
         name: str | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `depth_to_space`."""
+        if _unknown:
+            raise Checks("DepthToSpace").unexpected(prepare.depth_to_space, _unknown)
         return _depth_to_space.prepare(
             (input,),
             (blocksize, mode, None if type(name) is str else name),
@@ -11513,8 +12176,11 @@ class prepare:
         input: TensorLike,
         blocksize: int,
         name: str | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `space_to_depth`."""
+        if _unknown:
+            raise Checks("SpaceToDepth").unexpected(prepare.space_to_depth, _unknown)
         return _space_to_depth.prepare(
             (input,),
             (blocksize, None if type(name) is str else name),
@@ -11526,8 +12192,11 @@ class prepare:
         blocksize: int,
         mode: Literal["DCR", "CRD"] | None = "DCR",
         name: str | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `space_to_depth_by_mode`."""
+        if _unknown:
+            raise Checks("SpaceToDepthByMode").unexpected(prepare.space_to_depth_by_mode, _unknown)
         return _space_to_depth_by_mode.prepare(
             (input,),
             (blocksize, mode, None if type(name) is str else name),
@@ -11545,8 +12214,11 @@ class prepare:
         spatial_scale: float | None = 1.0,
         mode: Literal["avg", "max"] | None = "avg",
         name: str | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `roi_align`."""
+        if _unknown:
+            raise Checks("RoiAlign").unexpected(prepare.roi_align, _unknown)
         return _roi_align.prepare(
             (X, rois, batch_indices),
             (
@@ -11571,8 +12243,11 @@ class prepare:
         spatial_scale: float | None = 1.0,
         mode: Literal["avg", "max"] | None = "avg",
         name: str | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `roi_align_of_wholes`."""
+        if _unknown:
+            raise Checks("RoiAlignOfWholes").unexpected(prepare.roi_align_of_wholes, _unknown)
         return _roi_align_of_wholes.prepare(
             (X, rois, batch_indices),
             (output_height, output_width, sampling_ratio, spatial_scale, mode, None if type(name) is str else name),
@@ -11585,8 +12260,11 @@ class prepare:
         pooled_shape: Integers,
         spatial_scale: float | None = 1.0,
         name: str | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `max_roi_pool`."""
+        if _unknown:
+            raise Checks("MaxRoiPool").unexpected(prepare.max_roi_pool, _unknown)
         return _max_roi_pool.prepare(
             (X, rois),
             (pooled_shape, spatial_scale, None if type(name) is str else name),
@@ -11612,8 +12290,11 @@ class prepare:
         softcap: float | None = 0.0,
         softmax_precision: str | None = None,
         results: int | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared | PreparedSeveral:
         """Prepare `attention`."""
+        if _unknown:
+            raise Checks("Attention").unexpected(prepare.attention, _unknown)
         return _attention.prepare_some(
             (Q, K, V, attn_mask, past_key, past_value, nonpad_kv_seqlen),
             {
@@ -11644,8 +12325,11 @@ class prepare:
         q_num_heads: int,
         scale: float | None = 0.0,
         update_rule: Literal["linear", "gated", "delta", "gated_delta"] | None = "gated_delta",
+        **_unknown: NoReturn,
     ) -> Prepared | PreparedSeveral:
         """Prepare `linear_attention`."""
+        if _unknown:
+            raise Checks("LinearAttention").unexpected(prepare.linear_attention, _unknown)
         return _linear_attention.prepare_some(
             (query, key, value, past_state, decay, beta),
             {
@@ -11662,8 +12346,11 @@ class prepare:
     def mat_mul(
         A: TensorLike,
         B: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `mat_mul`."""
+        if _unknown:
+            raise Checks("MatMul").unexpected(prepare.mat_mul, _unknown)
         return _mat_mul.prepare((A, B), {})
 
     @staticmethod
@@ -11676,8 +12363,11 @@ class prepare:
         beta: float | None = 1.0,
         transA: bool | None = False,
         transB: bool | None = False,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `gemm`."""
+        if _unknown:
+            raise Checks("Gemm").unexpected(prepare.gemm, _unknown)
         return _gemm.prepare((A, B, C), {"alpha": alpha, "beta": beta, "transA": transA, "transB": transB})
 
     @staticmethod
@@ -11686,8 +12376,11 @@ class prepare:
         B: TensorLike,
         a_zero_point: TensorLike | None = None,
         b_zero_point: TensorLike | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `mat_mul_integer`."""
+        if _unknown:
+            raise Checks("MatMulInteger").unexpected(prepare.mat_mul_integer, _unknown)
         return _mat_mul_integer.prepare((A, B, a_zero_point, b_zero_point), {})
 
     @staticmethod
@@ -11695,8 +12388,11 @@ class prepare:
         Inputs: Sequence[TensorLike],
         *,
         equation: str,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `einsum`."""
+        if _unknown:
+            raise Checks("Einsum").unexpected(prepare.einsum, _unknown)
         return _einsum.prepare(_einsum.each("Inputs", Inputs), {"equation": equation})
 
     @staticmethod
@@ -11711,8 +12407,11 @@ class prepare:
         pads: Integers | None = None,
         kernel_shape: Integers | None = None,
         group: int | None = 1,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `conv`."""
+        if _unknown:
+            raise Checks("Conv").unexpected(prepare.conv, _unknown)
         return _conv.prepare(
             (X, W, B),
             {
@@ -11738,8 +12437,11 @@ class prepare:
         pads: Integers | None = None,
         kernel_shape: Integers | None = None,
         group: int | None = 1,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `conv_integer`."""
+        if _unknown:
+            raise Checks("ConvInteger").unexpected(prepare.conv_integer, _unknown)
         return _conv_integer.prepare(
             (X, W, x_zero_point, w_zero_point),
             {
@@ -11766,8 +12468,11 @@ class prepare:
         group: int | None = 1,
         output_padding: Integers | None = None,
         output_shape: Integers | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `conv_transpose`."""
+        if _unknown:
+            raise Checks("ConvTranspose").unexpected(prepare.conv_transpose, _unknown)
         return _conv_transpose.prepare(
             (X, W, B),
             {
@@ -11785,64 +12490,91 @@ class prepare:
     @staticmethod
     def acos(
         input: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `acos`."""
+        if _unknown:
+            raise Checks("Acos").unexpected(prepare.acos, _unknown)
         return _acos.prepare((input,), {})
 
     @staticmethod
     def acosh(
         input: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `acosh`."""
+        if _unknown:
+            raise Checks("Acosh").unexpected(prepare.acosh, _unknown)
         return _acosh.prepare((input,), {})
 
     @staticmethod
     def asin(
         input: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `asin`."""
+        if _unknown:
+            raise Checks("Asin").unexpected(prepare.asin, _unknown)
         return _asin.prepare((input,), {})
 
     @staticmethod
     def asinh(
         input: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `asinh`."""
+        if _unknown:
+            raise Checks("Asinh").unexpected(prepare.asinh, _unknown)
         return _asinh.prepare((input,), {})
 
     @staticmethod
     def atan(
         input: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `atan`."""
+        if _unknown:
+            raise Checks("Atan").unexpected(prepare.atan, _unknown)
         return _atan.prepare((input,), {})
 
     @staticmethod
     def atanh(
         input: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `atanh`."""
+        if _unknown:
+            raise Checks("Atanh").unexpected(prepare.atanh, _unknown)
         return _atanh.prepare((input,), {})
 
     @staticmethod
     def cosh(
         input: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `cosh`."""
+        if _unknown:
+            raise Checks("Cosh").unexpected(prepare.cosh, _unknown)
         return _cosh.prepare((input,), {})
 
     @staticmethod
     def sinh(
         input: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `sinh`."""
+        if _unknown:
+            raise Checks("Sinh").unexpected(prepare.sinh, _unknown)
         return _sinh.prepare((input,), {})
 
     @staticmethod
     def tan(
         input: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `tan`."""
+        if _unknown:
+            raise Checks("Tan").unexpected(prepare.tan, _unknown)
         return _tan.prepare((input,), {})
 
     @staticmethod
@@ -11851,8 +12583,11 @@ class prepare:
         B: TensorLike,
         *,
         fmod: bool | None = False,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `mod`."""
+        if _unknown:
+            raise Checks("Mod").unexpected(prepare.mod, _unknown)
         return _mod.prepare((A, B), {"fmod": fmod})
 
     @staticmethod
@@ -11861,39 +12596,54 @@ class prepare:
         Y: TensorLike,
         *,
         direction: Literal["LEFT", "RIGHT"],
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `bit_shift`."""
+        if _unknown:
+            raise Checks("BitShift").unexpected(prepare.bit_shift, _unknown)
         return _bit_shift.prepare((X, Y), {"direction": direction})
 
     @staticmethod
     def bitwise_and(
         A: TensorLike,
         B: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `bitwise_and`."""
+        if _unknown:
+            raise Checks("BitwiseAnd").unexpected(prepare.bitwise_and, _unknown)
         return _bitwise_and.prepare((A, B), {})
 
     @staticmethod
     def bitwise_or(
         A: TensorLike,
         B: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `bitwise_or`."""
+        if _unknown:
+            raise Checks("BitwiseOr").unexpected(prepare.bitwise_or, _unknown)
         return _bitwise_or.prepare((A, B), {})
 
     @staticmethod
     def bitwise_xor(
         A: TensorLike,
         B: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `bitwise_xor`."""
+        if _unknown:
+            raise Checks("BitwiseXor").unexpected(prepare.bitwise_xor, _unknown)
         return _bitwise_xor.prepare((A, B), {})
 
     @staticmethod
     def bitwise_not(
         X: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `bitwise_not`."""
+        if _unknown:
+            raise Checks("BitwiseNot").unexpected(prepare.bitwise_not, _unknown)
         return _bitwise_not.prepare((X,), {})
 
     @staticmethod
@@ -11902,8 +12652,11 @@ class prepare:
         indices: TensorLike,
         *,
         axis: int | None = 0,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `gather`."""
+        if _unknown:
+            raise Checks("Gather").unexpected(prepare.gather, _unknown)
         return _gather.prepare((data, indices), {"axis": axis})
 
     @staticmethod
@@ -11912,8 +12665,11 @@ class prepare:
         indices: TensorLike,
         *,
         axis: int | None = 0,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `gather_elements`."""
+        if _unknown:
+            raise Checks("GatherElements").unexpected(prepare.gather_elements, _unknown)
         return _gather_elements.prepare((data, indices), {"axis": axis})
 
     @staticmethod
@@ -11923,8 +12679,11 @@ class prepare:
         *,
         time_axis: int | None = 0,
         batch_axis: int | None = 1,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `reverse_sequence`."""
+        if _unknown:
+            raise Checks("ReverseSequence").unexpected(prepare.reverse_sequence, _unknown)
         return _reverse_sequence.prepare((input, sequence_lens), {"time_axis": time_axis, "batch_axis": batch_axis})
 
     @staticmethod
@@ -11934,8 +12693,11 @@ class prepare:
         values: TensorLike,
         *,
         axis: int | None = -1,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `one_hot`."""
+        if _unknown:
+            raise Checks("OneHot").unexpected(prepare.one_hot, _unknown)
         return _one_hot.prepare((indices, depth, values), {"axis": axis})
 
     @staticmethod
@@ -11943,23 +12705,32 @@ class prepare:
         X: TensorLike,
         *,
         threshold: float | None = 0.0,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `binarizer`."""
+        if _unknown:
+            raise Checks("Binarizer").unexpected(prepare.binarizer, _unknown)
         return _binarizer.prepare((X,), {"threshold": threshold})
 
     @staticmethod
     def array_feature_extractor(
         X: TensorLike,
         places: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `array_feature_extractor`."""
+        if _unknown:
+            raise Checks("ArrayFeatureExtractor").unexpected(prepare.array_feature_extractor, _unknown)
         return _array_feature_extractor.prepare((X, places), {})
 
     @staticmethod
     def det(
         X: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `det`."""
+        if _unknown:
+            raise Checks("Det").unexpected(prepare.det, _unknown)
         return _det.prepare((X,), {})
 
     @staticmethod
@@ -11968,86 +12739,119 @@ class prepare:
         size: Integers,
         *,
         align_corners: bool | None = False,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `affine_grid`."""
+        if _unknown:
+            raise Checks("AffineGrid").unexpected(prepare.affine_grid, _unknown)
         return _affine_grid.prepare((theta, size), {"align_corners": align_corners})
 
     @staticmethod
     def logical_and(
         A: TensorLike,
         B: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `logical_and`."""
+        if _unknown:
+            raise Checks("LogicalAnd").unexpected(prepare.logical_and, _unknown)
         return _logical_and.prepare((A, B), {})
 
     @staticmethod
     def logical_or(
         A: TensorLike,
         B: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `logical_or`."""
+        if _unknown:
+            raise Checks("LogicalOr").unexpected(prepare.logical_or, _unknown)
         return _logical_or.prepare((A, B), {})
 
     @staticmethod
     def logical_xor(
         A: TensorLike,
         B: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `logical_xor`."""
+        if _unknown:
+            raise Checks("LogicalXor").unexpected(prepare.logical_xor, _unknown)
         return _logical_xor.prepare((A, B), {})
 
     @staticmethod
     def logical_not(
         X: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `logical_not`."""
+        if _unknown:
+            raise Checks("LogicalNot").unexpected(prepare.logical_not, _unknown)
         return _logical_not.prepare((X,), {})
 
     @staticmethod
     def equal(
         A: TensorLike,
         B: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `equal`."""
+        if _unknown:
+            raise Checks("Equal").unexpected(prepare.equal, _unknown)
         return _equal.prepare((A, B), {})
 
     @staticmethod
     def greater(
         A: TensorLike,
         B: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `greater`."""
+        if _unknown:
+            raise Checks("Greater").unexpected(prepare.greater, _unknown)
         return _greater.prepare((A, B), {})
 
     @staticmethod
     def greater_or_equal(
         A: TensorLike,
         B: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `greater_or_equal`."""
+        if _unknown:
+            raise Checks("GreaterOrEqual").unexpected(prepare.greater_or_equal, _unknown)
         return _greater_or_equal.prepare((A, B), {})
 
     @staticmethod
     def less(
         A: TensorLike,
         B: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `less`."""
+        if _unknown:
+            raise Checks("Less").unexpected(prepare.less, _unknown)
         return _less.prepare((A, B), {})
 
     @staticmethod
     def less_or_equal(
         A: TensorLike,
         B: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `less_or_equal`."""
+        if _unknown:
+            raise Checks("LessOrEqual").unexpected(prepare.less_or_equal, _unknown)
         return _less_or_equal.prepare((A, B), {})
 
     @staticmethod
     def is_nan(
         X: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `is_nan`."""
+        if _unknown:
+            raise Checks("IsNan").unexpected(prepare.is_nan, _unknown)
         return _is_nan.prepare((X,), {})
 
     @staticmethod
@@ -12056,8 +12860,11 @@ class prepare:
         *,
         detect_negative: bool | None = True,
         detect_positive: bool | None = True,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `is_inf`."""
+        if _unknown:
+            raise Checks("IsInf").unexpected(prepare.is_inf, _unknown)
         return _is_inf.prepare((X,), {"detect_negative": detect_negative, "detect_positive": detect_positive})
 
     @staticmethod
@@ -12065,8 +12872,11 @@ class prepare:
         condition: TensorLike,
         X: TensorLike,
         Y: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `where`."""
+        if _unknown:
+            raise Checks("Where").unexpected(prepare.where, _unknown)
         return _where.prepare((condition, X, Y), {})
 
     @staticmethod
@@ -12074,8 +12884,11 @@ class prepare:
         data: TensorLike,
         *,
         perm: Integers | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `transpose`."""
+        if _unknown:
+            raise Checks("Transpose").unexpected(prepare.transpose, _unknown)
         return _transpose.prepare((data,), {"perm": perm})
 
     @staticmethod
@@ -12084,8 +12897,11 @@ class prepare:
         shape: Integers,
         *,
         allowzero: bool | None = False,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `reshape`."""
+        if _unknown:
+            raise Checks("Reshape").unexpected(prepare.reshape, _unknown)
         return _reshape.prepare((data, shape), {"allowzero": allowzero})
 
     @staticmethod
@@ -12093,16 +12909,22 @@ class prepare:
         input: TensorLike,
         *,
         axis: int | None = 1,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `flatten`."""
+        if _unknown:
+            raise Checks("Flatten").unexpected(prepare.flatten, _unknown)
         return _flatten.prepare((input,), {"axis": axis})
 
     @staticmethod
     def squeeze(
         data: TensorLike,
         axes: Integers | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `squeeze`."""
+        if _unknown:
+            raise Checks("Squeeze").unexpected(prepare.squeeze, _unknown)
         return _squeeze.prepare((data, axes), {})
 
     @staticmethod
@@ -12110,16 +12932,22 @@ class prepare:
         data: TensorLike,
         *,
         axes: Integers | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `squeeze_by_attributes`."""
+        if _unknown:
+            raise Checks("SqueezeByAttributes").unexpected(prepare.squeeze_by_attributes, _unknown)
         return _squeeze_by_attributes.prepare((data,), {"axes": axes})
 
     @staticmethod
     def unsqueeze(
         data: TensorLike,
         axes: Integers,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `unsqueeze`."""
+        if _unknown:
+            raise Checks("Unsqueeze").unexpected(prepare.unsqueeze, _unknown)
         return _unsqueeze.prepare((data, axes), {})
 
     @staticmethod
@@ -12127,8 +12955,11 @@ class prepare:
         data: TensorLike,
         *,
         axes: Integers,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `unsqueeze_by_attributes`."""
+        if _unknown:
+            raise Checks("UnsqueezeByAttributes").unexpected(prepare.unsqueeze_by_attributes, _unknown)
         return _unsqueeze_by_attributes.prepare((data,), {"axes": axes})
 
     @staticmethod
@@ -12136,8 +12967,11 @@ class prepare:
         inputs: Sequence[TensorLike],
         *,
         axis: int,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `concat`."""
+        if _unknown:
+            raise Checks("Concat").unexpected(prepare.concat, _unknown)
         return _concat.prepare(_concat.each("inputs", inputs), {"axis": axis})
 
     @staticmethod
@@ -12148,8 +12982,11 @@ class prepare:
         axis: int | None = 0,
         num_outputs: int | None = 1,
         results: int | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared | PreparedSeveral:
         """Prepare `split`."""
+        if _unknown:
+            raise Checks("Split").unexpected(prepare.split, _unknown)
         return _split.prepare_some((input, split), {"axis": axis, "num_outputs": num_outputs}, results)
 
     @staticmethod
@@ -12159,8 +12996,11 @@ class prepare:
         axis: int | None = 0,
         split: Integers | None = None,
         results: int | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared | PreparedSeveral:
         """Prepare `split_by_attributes`."""
+        if _unknown:
+            raise Checks("SplitByAttributes").unexpected(prepare.split_by_attributes, _unknown)
         return _split_by_attributes.prepare_some((input,), {"axis": axis, "split": split}, results)
 
     @staticmethod
@@ -12170,8 +13010,11 @@ class prepare:
         ends: Integers,
         axes: Integers | None = None,
         steps: Integers | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `strided_slice`."""
+        if _unknown:
+            raise Checks("StridedSlice").unexpected(prepare.strided_slice, _unknown)
         return _strided_slice.prepare((data, starts, ends, axes, steps), {})
 
     @staticmethod
@@ -12181,16 +13024,22 @@ class prepare:
         starts: Integers,
         ends: Integers,
         axes: Integers | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `slice_by_attributes`."""
+        if _unknown:
+            raise Checks("SliceByAttributes").unexpected(prepare.slice_by_attributes, _unknown)
         return _slice_by_attributes.prepare((data,), {"starts": starts, "ends": ends, "axes": axes})
 
     @staticmethod
     def tile(
         input: TensorLike,
         repeats: Integers,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `tile`."""
+        if _unknown:
+            raise Checks("Tile").unexpected(prepare.tile, _unknown)
         return _tile.prepare((input, repeats), {})
 
     @staticmethod
@@ -12199,8 +13048,11 @@ class prepare:
         k: Integers | None = None,
         *,
         upper: bool | None = True,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `trilu`."""
+        if _unknown:
+            raise Checks("Trilu").unexpected(prepare.trilu, _unknown)
         return _trilu.prepare((input, k), {"upper": upper})
 
     @staticmethod
@@ -12208,8 +13060,11 @@ class prepare:
         input: TensorLike,
         *,
         axis: int | None = -1,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `softmax`."""
+        if _unknown:
+            raise Checks("Softmax").unexpected(prepare.softmax, _unknown)
         return _softmax.prepare((input,), {"axis": axis})
 
     @staticmethod
@@ -12217,8 +13072,11 @@ class prepare:
         input: TensorLike,
         *,
         axis: int | None = -1,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `log_softmax`."""
+        if _unknown:
+            raise Checks("LogSoftmax").unexpected(prepare.log_softmax, _unknown)
         return _log_softmax.prepare((input,), {"axis": axis})
 
     @staticmethod
@@ -12226,8 +13084,11 @@ class prepare:
         input: TensorLike,
         *,
         axis: int | None = -1,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `hardmax`."""
+        if _unknown:
+            raise Checks("Hardmax").unexpected(prepare.hardmax, _unknown)
         return _hardmax.prepare((input,), {"axis": axis})
 
     @staticmethod
@@ -12235,8 +13096,11 @@ class prepare:
         input: TensorLike,
         *,
         axis: int | None = 1,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `hardmax_of_rows`."""
+        if _unknown:
+            raise Checks("HardmaxOfRows").unexpected(prepare.hardmax_of_rows, _unknown)
         return _hardmax_of_rows.prepare((input,), {"axis": axis})
 
     @staticmethod
@@ -12244,8 +13108,11 @@ class prepare:
         input: TensorLike,
         *,
         axis: int | None = 1,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `softmax_of_rows`."""
+        if _unknown:
+            raise Checks("SoftmaxOfRows").unexpected(prepare.softmax_of_rows, _unknown)
         return _softmax_of_rows.prepare((input,), {"axis": axis})
 
     @staticmethod
@@ -12253,8 +13120,11 @@ class prepare:
         input: TensorLike,
         *,
         axis: int | None = 1,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `log_softmax_of_rows`."""
+        if _unknown:
+            raise Checks("LogSoftmaxOfRows").unexpected(prepare.log_softmax_of_rows, _unknown)
         return _log_softmax_of_rows.prepare((input,), {"axis": axis})
 
     @staticmethod
@@ -12269,8 +13139,11 @@ class prepare:
         momentum: float | None = 0.9,
         training_mode: bool | None = False,
         results: int | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared | PreparedSeveral:
         """Prepare `batch_normalization`."""
+        if _unknown:
+            raise Checks("BatchNormalization").unexpected(prepare.batch_normalization, _unknown)
         return _batch_normalization.prepare_some(
             (X, scale, B, input_mean, input_var),
             {"epsilon": epsilon, "momentum": momentum, "training_mode": training_mode},
@@ -12287,8 +13160,13 @@ class prepare:
         *,
         epsilon: float | None = 1e-05,
         momentum: float | None = 0.9,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `batch_normalization_by_statistics`."""
+        if _unknown:
+            raise Checks("BatchNormalizationByStatistics").unexpected(
+                prepare.batch_normalization_by_statistics, _unknown
+            )
         return _batch_normalization_by_statistics.prepare(
             (X, scale, B, mean, var), {"epsilon": epsilon, "momentum": momentum}
         )
@@ -12300,8 +13178,11 @@ class prepare:
         B: TensorLike,
         *,
         epsilon: float | None = 1e-05,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `instance_normalization`."""
+        if _unknown:
+            raise Checks("InstanceNormalization").unexpected(prepare.instance_normalization, _unknown)
         return _instance_normalization.prepare((input, scale, B), {"epsilon": epsilon})
 
     @staticmethod
@@ -12313,8 +13194,11 @@ class prepare:
         epsilon: float | None = 1e-05,
         num_groups: int,
         stash_type: int | None = 1,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `group_normalization`."""
+        if _unknown:
+            raise Checks("GroupNormalization").unexpected(prepare.group_normalization, _unknown)
         return _group_normalization.prepare(
             (X, scale, bias), {"epsilon": epsilon, "num_groups": num_groups, "stash_type": stash_type}
         )
@@ -12329,8 +13213,11 @@ class prepare:
         epsilon: float | None = 1e-05,
         stash_type: str | None = "float32",
         results: int | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared | PreparedSeveral:
         """Prepare `layer_normalization`."""
+        if _unknown:
+            raise Checks("LayerNormalization").unexpected(prepare.layer_normalization, _unknown)
         return _layer_normalization.prepare_some(
             (X, Scale, B), {"axis": axis, "epsilon": epsilon, "stash_type": stash_type}, results
         )
@@ -12343,8 +13230,11 @@ class prepare:
         axis: int | None = -1,
         epsilon: float | None = 1e-05,
         stash_type: int | None = 1,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `rms_normalization`."""
+        if _unknown:
+            raise Checks("RMSNormalization").unexpected(prepare.rms_normalization, _unknown)
         return _rms_normalization.prepare((X, scale), {"axis": axis, "epsilon": epsilon, "stash_type": stash_type})
 
     @staticmethod
@@ -12355,8 +13245,11 @@ class prepare:
         beta: float | None = 0.75,
         bias: float | None = 1.0,
         size: int,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `lrn`."""
+        if _unknown:
+            raise Checks("LRN").unexpected(prepare.lrn, _unknown)
         return _lrn.prepare((X,), {"alpha": alpha, "beta": beta, "bias": bias, "size": size})
 
     @staticmethod
@@ -12365,8 +13258,11 @@ class prepare:
         *,
         axis: int | None = -1,
         p: int | None = 2,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `lp_normalization`."""
+        if _unknown:
+            raise Checks("LpNormalization").unexpected(prepare.lp_normalization, _unknown)
         return _lp_normalization.prepare((input,), {"axis": axis, "p": p})
 
     @staticmethod
@@ -12377,8 +13273,11 @@ class prepare:
         axes: Integers | None = None,
         *,
         mode: Literal["constant", "reflect", "edge", "wrap"] | None = "constant",
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `pad`."""
+        if _unknown:
+            raise Checks("Pad").unexpected(prepare.pad, _unknown)
         return _pad.prepare((data, pads, constant_value, axes), {"mode": mode})
 
     @staticmethod
@@ -12388,181 +13287,256 @@ class prepare:
         mode: Literal["constant", "reflect", "edge"] | None = "constant",
         pads: Integers,
         value: float | None = 0.0,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `pad_by_attributes`."""
+        if _unknown:
+            raise Checks("PadByAttributes").unexpected(prepare.pad_by_attributes, _unknown)
         return _pad_by_attributes.prepare((data,), {"mode": mode, "pads": pads, "value": value})
 
     @staticmethod
     def add(
         A: TensorLike,
         B: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `add`."""
+        if _unknown:
+            raise Checks("Add").unexpected(prepare.add, _unknown)
         return _add.prepare((A, B), {})
 
     @staticmethod
     def sub(
         A: TensorLike,
         B: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `sub`."""
+        if _unknown:
+            raise Checks("Sub").unexpected(prepare.sub, _unknown)
         return _sub.prepare((A, B), {})
 
     @staticmethod
     def mul(
         A: TensorLike,
         B: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `mul`."""
+        if _unknown:
+            raise Checks("Mul").unexpected(prepare.mul, _unknown)
         return _mul.prepare((A, B), {})
 
     @staticmethod
     def div(
         A: TensorLike,
         B: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `div`."""
+        if _unknown:
+            raise Checks("Div").unexpected(prepare.div, _unknown)
         return _div.prepare((A, B), {})
 
     @staticmethod
     def power(
         X: TensorLike,
         Y: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `power`."""
+        if _unknown:
+            raise Checks("Power").unexpected(prepare.power, _unknown)
         return _power.prepare((X, Y), {})
 
     @staticmethod
     def add_n(
         data_0: Sequence[TensorLike],
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `add_n`."""
+        if _unknown:
+            raise Checks("AddN").unexpected(prepare.add_n, _unknown)
         return _add_n.prepare(_add_n.each("data_0", data_0), {})
 
     @staticmethod
     def mean(
         data_0: Sequence[TensorLike],
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `mean`."""
+        if _unknown:
+            raise Checks("Mean").unexpected(prepare.mean, _unknown)
         return _mean.prepare(_mean.each("data_0", data_0), {})
 
     @staticmethod
     def maximum(
         data_0: Sequence[TensorLike],
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `maximum`."""
+        if _unknown:
+            raise Checks("Maximum").unexpected(prepare.maximum, _unknown)
         return _maximum.prepare(_maximum.each("data_0", data_0), {})
 
     @staticmethod
     def minimum(
         data_0: Sequence[TensorLike],
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `minimum`."""
+        if _unknown:
+            raise Checks("Minimum").unexpected(prepare.minimum, _unknown)
         return _minimum.prepare(_minimum.each("data_0", data_0), {})
 
     @staticmethod
     def absolute(
         X: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `absolute`."""
+        if _unknown:
+            raise Checks("Absolute").unexpected(prepare.absolute, _unknown)
         return _absolute.prepare((X,), {})
 
     @staticmethod
     def neg(
         X: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `neg`."""
+        if _unknown:
+            raise Checks("Neg").unexpected(prepare.neg, _unknown)
         return _neg.prepare((X,), {})
 
     @staticmethod
     def sign(
         input: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `sign`."""
+        if _unknown:
+            raise Checks("Sign").unexpected(prepare.sign, _unknown)
         return _sign.prepare((input,), {})
 
     @staticmethod
     def reciprocal(
         X: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `reciprocal`."""
+        if _unknown:
+            raise Checks("Reciprocal").unexpected(prepare.reciprocal, _unknown)
         return _reciprocal.prepare((X,), {})
 
     @staticmethod
     def sqrt(
         X: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `sqrt`."""
+        if _unknown:
+            raise Checks("Sqrt").unexpected(prepare.sqrt, _unknown)
         return _sqrt.prepare((X,), {})
 
     @staticmethod
     def exp(
         input: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `exp`."""
+        if _unknown:
+            raise Checks("Exp").unexpected(prepare.exp, _unknown)
         return _exp.prepare((input,), {})
 
     @staticmethod
     def log(
         input: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `log`."""
+        if _unknown:
+            raise Checks("Log").unexpected(prepare.log, _unknown)
         return _log.prepare((input,), {})
 
     @staticmethod
     def erf(
         input: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `erf`."""
+        if _unknown:
+            raise Checks("Erf").unexpected(prepare.erf, _unknown)
         return _erf.prepare((input,), {})
 
     @staticmethod
     def sin(
         input: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `sin`."""
+        if _unknown:
+            raise Checks("Sin").unexpected(prepare.sin, _unknown)
         return _sin.prepare((input,), {})
 
     @staticmethod
     def cos(
         input: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `cos`."""
+        if _unknown:
+            raise Checks("Cos").unexpected(prepare.cos, _unknown)
         return _cos.prepare((input,), {})
 
     @staticmethod
     def tanh(
         input: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `tanh`."""
+        if _unknown:
+            raise Checks("Tanh").unexpected(prepare.tanh, _unknown)
         return _tanh.prepare((input,), {})
 
     @staticmethod
     def floor(
         X: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `floor`."""
+        if _unknown:
+            raise Checks("Floor").unexpected(prepare.floor, _unknown)
         return _floor.prepare((X,), {})
 
     @staticmethod
     def ceil(
         X: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `ceil`."""
+        if _unknown:
+            raise Checks("Ceil").unexpected(prepare.ceil, _unknown)
         return _ceil.prepare((X,), {})
 
     @staticmethod
     def rint(
         X: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `rint`."""
+        if _unknown:
+            raise Checks("Rint").unexpected(prepare.rint, _unknown)
         return _rint.prepare((X,), {})
 
     @staticmethod
     def relu(
         X: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `relu`."""
+        if _unknown:
+            raise Checks("Relu").unexpected(prepare.relu, _unknown)
         return _relu.prepare((X,), {})
 
     @staticmethod
@@ -12570,16 +13544,22 @@ class prepare:
         X: TensorLike,
         *,
         alpha: float | None = 0.01,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `leaky_relu`."""
+        if _unknown:
+            raise Checks("LeakyRelu").unexpected(prepare.leaky_relu, _unknown)
         return _leaky_relu.prepare((X,), {"alpha": alpha})
 
     @staticmethod
     def p_relu(
         X: TensorLike,
         slope: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `p_relu`."""
+        if _unknown:
+            raise Checks("PRelu").unexpected(prepare.p_relu, _unknown)
         return _p_relu.prepare((X, slope), {})
 
     @staticmethod
@@ -12587,8 +13567,11 @@ class prepare:
         X: TensorLike,
         *,
         alpha: float | None = 1.0,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `thresholded_relu`."""
+        if _unknown:
+            raise Checks("ThresholdedRelu").unexpected(prepare.thresholded_relu, _unknown)
         return _thresholded_relu.prepare((X,), {"alpha": alpha})
 
     @staticmethod
@@ -12596,8 +13579,11 @@ class prepare:
         X: TensorLike,
         *,
         alpha: float | None = 1.0,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `elu`."""
+        if _unknown:
+            raise Checks("Elu").unexpected(prepare.elu, _unknown)
         return _elu.prepare((X,), {"alpha": alpha})
 
     @staticmethod
@@ -12605,8 +13591,11 @@ class prepare:
         X: TensorLike,
         *,
         alpha: float | None = 1.0,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `celu`."""
+        if _unknown:
+            raise Checks("Celu").unexpected(prepare.celu, _unknown)
         return _celu.prepare((X,), {"alpha": alpha})
 
     @staticmethod
@@ -12615,15 +13604,21 @@ class prepare:
         *,
         alpha: float | None = 1.6732631921768188,
         gamma: float | None = 1.0507010221481323,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `selu`."""
+        if _unknown:
+            raise Checks("Selu").unexpected(prepare.selu, _unknown)
         return _selu.prepare((X,), {"alpha": alpha, "gamma": gamma})
 
     @staticmethod
     def sigmoid(
         X: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `sigmoid`."""
+        if _unknown:
+            raise Checks("Sigmoid").unexpected(prepare.sigmoid, _unknown)
         return _sigmoid.prepare((X,), {})
 
     @staticmethod
@@ -12632,15 +13627,21 @@ class prepare:
         *,
         alpha: float | None = 0.2,
         beta: float | None = 0.5,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `hard_sigmoid`."""
+        if _unknown:
+            raise Checks("HardSigmoid").unexpected(prepare.hard_sigmoid, _unknown)
         return _hard_sigmoid.prepare((X,), {"alpha": alpha, "beta": beta})
 
     @staticmethod
     def hard_swish(
         X: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `hard_swish`."""
+        if _unknown:
+            raise Checks("HardSwish").unexpected(prepare.hard_swish, _unknown)
         return _hard_swish.prepare((X,), {})
 
     @staticmethod
@@ -12648,29 +13649,41 @@ class prepare:
         X: TensorLike,
         *,
         alpha: float | None = 1.0,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `swish`."""
+        if _unknown:
+            raise Checks("Swish").unexpected(prepare.swish, _unknown)
         return _swish.prepare((X,), {"alpha": alpha})
 
     @staticmethod
     def mish(
         X: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `mish`."""
+        if _unknown:
+            raise Checks("Mish").unexpected(prepare.mish, _unknown)
         return _mish.prepare((X,), {})
 
     @staticmethod
     def softplus(
         X: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `softplus`."""
+        if _unknown:
+            raise Checks("Softplus").unexpected(prepare.softplus, _unknown)
         return _softplus.prepare((X,), {})
 
     @staticmethod
     def softsign(
         input: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `softsign`."""
+        if _unknown:
+            raise Checks("Softsign").unexpected(prepare.softsign, _unknown)
         return _softsign.prepare((input,), {})
 
     @staticmethod
@@ -12678,8 +13691,11 @@ class prepare:
         X: TensorLike,
         *,
         approximate: Literal["none", "tanh"] | None = "none",
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `gelu`."""
+        if _unknown:
+            raise Checks("Gelu").unexpected(prepare.gelu, _unknown)
         return _gelu.prepare((X,), {"approximate": approximate})
 
     @staticmethod
@@ -12688,8 +13704,11 @@ class prepare:
         *,
         lambd: float | None = 0.5,
         bias: float | None = 0.0,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `shrink`."""
+        if _unknown:
+            raise Checks("Shrink").unexpected(prepare.shrink, _unknown)
         return _shrink.prepare((input,), {"lambd": lambd, "bias": bias})
 
     @staticmethod
@@ -12697,8 +13716,11 @@ class prepare:
         input: TensorLike,
         least: TensorLike | None = None,
         greatest: TensorLike | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `clip`."""
+        if _unknown:
+            raise Checks("Clip").unexpected(prepare.clip, _unknown)
         return _clip.prepare((input, least, greatest), {})
 
     @staticmethod
@@ -12707,8 +13729,11 @@ class prepare:
         *,
         min_: float | None = -3.4028234663852886e38,
         max_: float | None = 3.4028234663852886e38,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `clip_by_attributes`."""
+        if _unknown:
+            raise Checks("ClipByAttributes").unexpected(prepare.clip_by_attributes, _unknown)
         return _clip_by_attributes.prepare((input,), {"min_": min_, "max_": max_})
 
     @staticmethod
@@ -12718,8 +13743,11 @@ class prepare:
         to: str,
         saturate: bool | None = True,
         round_mode: Literal["up", "down", "nearest"] | None = "up",
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `cast`."""
+        if _unknown:
+            raise Checks("Cast").unexpected(prepare.cast, _unknown)
         return _cast.prepare((input,), {"to": to, "saturate": saturate, "round_mode": round_mode})
 
     @staticmethod
@@ -12729,15 +13757,21 @@ class prepare:
         *,
         saturate: bool | None = True,
         round_mode: Literal["up", "down", "nearest"] | None = "up",
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `cast_like`."""
+        if _unknown:
+            raise Checks("CastLike").unexpected(prepare.cast_like, _unknown)
         return _cast_like.prepare((input, target_type), {"saturate": saturate, "round_mode": round_mode})
 
     @staticmethod
     def identity(
         input: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `identity`."""
+        if _unknown:
+            raise Checks("Identity").unexpected(prepare.identity, _unknown)
         return _identity.prepare((input,), {})
 
     @staticmethod
@@ -12745,22 +13779,31 @@ class prepare:
         input: TensorLike,
         *,
         to: str,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `bit_cast`."""
+        if _unknown:
+            raise Checks("BitCast").unexpected(prepare.bit_cast, _unknown)
         return _bit_cast.prepare((input,), {"to": to})
 
     @staticmethod
     def optional_get_element(
         input: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `optional_get_element`."""
+        if _unknown:
+            raise Checks("OptionalGetElement").unexpected(prepare.optional_get_element, _unknown)
         return _optional_get_element.prepare((input,), {})
 
     @staticmethod
     def optional_has_element(
         input: TensorLike | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `optional_has_element`."""
+        if _unknown:
+            raise Checks("OptionalHasElement").unexpected(prepare.optional_has_element, _unknown)
         return _optional_has_element.prepare((input,), {})
 
     @staticmethod
@@ -12771,8 +13814,11 @@ class prepare:
         *,
         seed: int | None = 0,
         results: int | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared | PreparedSeveral:
         """Prepare `dropout`."""
+        if _unknown:
+            raise Checks("Dropout").unexpected(prepare.dropout, _unknown)
         return _dropout.prepare_some((data, ratio, training_mode), {"seed": seed}, results)
 
     @staticmethod
@@ -12784,8 +13830,11 @@ class prepare:
         seed: int | None = 0,
         consumed_inputs: Integers | None = None,
         results: int | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared | PreparedSeveral:
         """Prepare `dropout_by_test`."""
+        if _unknown:
+            raise Checks("DropoutByTest").unexpected(prepare.dropout_by_test, _unknown)
         return _dropout_by_test.prepare_some(
             (data,), {"is_test": is_test, "ratio": ratio, "seed": seed, "consumed_inputs": consumed_inputs}, results
         )
@@ -12796,8 +13845,11 @@ class prepare:
         *,
         ratio: float | None = 0.5,
         results: int | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared | PreparedSeveral:
         """Prepare `dropout_with_numbers`."""
+        if _unknown:
+            raise Checks("DropoutWithNumbers").unexpected(prepare.dropout_with_numbers, _unknown)
         return _dropout_with_numbers.prepare_some((data,), {"ratio": ratio}, results)
 
     @staticmethod
@@ -12806,8 +13858,11 @@ class prepare:
         *,
         ratio: float | None = 0.5,
         results: int | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared | PreparedSeveral:
         """Prepare `dropout_by_attributes`."""
+        if _unknown:
+            raise Checks("DropoutByAttributes").unexpected(prepare.dropout_by_attributes, _unknown)
         return _dropout_by_attributes.prepare_some((data,), {"ratio": ratio}, results)
 
     @staticmethod
@@ -12822,8 +13877,11 @@ class prepare:
         ceil_mode: bool | None = False,
         storage_order: bool | None = False,
         results: int | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared | PreparedSeveral:
         """Prepare `max_pool`."""
+        if _unknown:
+            raise Checks("MaxPool").unexpected(prepare.max_pool, _unknown)
         return _max_pool.prepare_some(
             (X,),
             {
@@ -12849,8 +13907,11 @@ class prepare:
         pads: Integers | None = None,
         ceil_mode: bool | None = False,
         count_include_pad: bool | None = False,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `average_pool`."""
+        if _unknown:
+            raise Checks("AveragePool").unexpected(prepare.average_pool, _unknown)
         return _average_pool.prepare(
             (X,),
             {
@@ -12875,8 +13936,11 @@ class prepare:
         dilations: Integers | None = None,
         pads: Integers | None = None,
         ceil_mode: bool | None = False,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `lp_pool`."""
+        if _unknown:
+            raise Checks("LpPool").unexpected(prepare.lp_pool, _unknown)
         return _lp_pool.prepare(
             (X,),
             {
@@ -12893,15 +13957,21 @@ class prepare:
     @staticmethod
     def global_max_pool(
         X: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `global_max_pool`."""
+        if _unknown:
+            raise Checks("GlobalMaxPool").unexpected(prepare.global_max_pool, _unknown)
         return _global_max_pool.prepare((X,), {})
 
     @staticmethod
     def global_average_pool(
         X: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `global_average_pool`."""
+        if _unknown:
+            raise Checks("GlobalAveragePool").unexpected(prepare.global_average_pool, _unknown)
         return _global_average_pool.prepare((X,), {})
 
     @staticmethod
@@ -12909,8 +13979,11 @@ class prepare:
         X: TensorLike,
         *,
         p: int | None = 2,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `global_lp_pool`."""
+        if _unknown:
+            raise Checks("GlobalLpPool").unexpected(prepare.global_lp_pool, _unknown)
         return _global_lp_pool.prepare((X,), {"p": p})
 
     @staticmethod
@@ -12922,8 +13995,11 @@ class prepare:
         kernel_shape: Integers,
         strides: Integers | None = None,
         pads: Integers | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `max_unpool`."""
+        if _unknown:
+            raise Checks("MaxUnpool").unexpected(prepare.max_unpool, _unknown)
         return _max_unpool.prepare(
             (X, places, output_shape), {"kernel_shape": kernel_shape, "strides": strides, "pads": pads}
         )
@@ -12937,8 +14013,11 @@ class prepare:
         strides: Integers | None = None,
         dilations: Integers | None = None,
         pads: Integers | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `col2_im`."""
+        if _unknown:
+            raise Checks("Col2Im").unexpected(prepare.col2_im, _unknown)
         return _col2_im.prepare(
             (input, image_shape, block_shape), {"strides": strides, "dilations": dilations, "pads": pads}
         )
@@ -12946,8 +14025,11 @@ class prepare:
     @staticmethod
     def dynamic_quantize_linear(
         x: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared | PreparedSeveral:
         """Prepare `dynamic_quantize_linear`."""
+        if _unknown:
+            raise Checks("DynamicQuantizeLinear").unexpected(prepare.dynamic_quantize_linear, _unknown)
         return _dynamic_quantize_linear.prepare_some((x,), {}, None)
 
     @staticmethod
@@ -12961,8 +14043,11 @@ class prepare:
         saturate: bool | None = True,
         axis: int | None = 1,
         block_size: int | None = 0,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `quantize_linear`."""
+        if _unknown:
+            raise Checks("QuantizeLinear").unexpected(prepare.quantize_linear, _unknown)
         return _quantize_linear.prepare(
             (x, y_scale, y_zero_point),
             {
@@ -12983,8 +14068,11 @@ class prepare:
         output_dtype: str | None = None,
         axis: int | None = 1,
         block_size: int | None = 0,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `dequantize_linear`."""
+        if _unknown:
+            raise Checks("DequantizeLinear").unexpected(prepare.dequantize_linear, _unknown)
         return _dequantize_linear.prepare(
             (x, x_scale, x_zero_point), {"output_dtype": output_dtype, "axis": axis, "block_size": block_size}
         )
@@ -12999,8 +14087,11 @@ class prepare:
         b_zero_point: TensorLike,
         y_scale: TensorLike,
         y_zero_point: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `q_linear_mat_mul`."""
+        if _unknown:
+            raise Checks("QLinearMatMul").unexpected(prepare.q_linear_mat_mul, _unknown)
         return _q_linear_mat_mul.prepare(
             (a, a_scale, a_zero_point, b, b_scale, b_zero_point, y_scale, y_zero_point), {}
         )
@@ -13023,8 +14114,11 @@ class prepare:
         pads: Integers | None = None,
         kernel_shape: Integers | None = None,
         group: int | None = 1,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `q_linear_conv`."""
+        if _unknown:
+            raise Checks("QLinearConv").unexpected(prepare.q_linear_conv, _unknown)
         return _q_linear_conv.prepare(
             (x, x_scale, x_zero_point, w, w_scale, w_zero_point, y_scale, y_zero_point, B),
             {
@@ -13045,8 +14139,11 @@ class prepare:
         low: float | None = 0.0,
         shape: Integers,
         dtype: str | None = "float32",
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `random_uniform`."""
+        if _unknown:
+            raise Checks("RandomUniform").unexpected(prepare.random_uniform, _unknown)
         return _random_uniform.prepare((), {"seed": seed, "high": high, "low": low, "shape": shape, "dtype": dtype})
 
     @staticmethod
@@ -13057,8 +14154,11 @@ class prepare:
         high: float | None = 1.0,
         low: float | None = 0.0,
         dtype: str | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `random_uniform_like`."""
+        if _unknown:
+            raise Checks("RandomUniformLike").unexpected(prepare.random_uniform_like, _unknown)
         return _random_uniform_like.prepare((input,), {"seed": seed, "high": high, "low": low, "dtype": dtype})
 
     @staticmethod
@@ -13069,8 +14169,11 @@ class prepare:
         scale: float | None = 1.0,
         shape: Integers,
         dtype: str | None = "float32",
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `random_normal`."""
+        if _unknown:
+            raise Checks("RandomNormal").unexpected(prepare.random_normal, _unknown)
         return _random_normal.prepare((), {"seed": seed, "mean": mean, "scale": scale, "shape": shape, "dtype": dtype})
 
     @staticmethod
@@ -13081,8 +14184,11 @@ class prepare:
         mean: float | None = 0.0,
         scale: float | None = 1.0,
         dtype: str | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `random_normal_like`."""
+        if _unknown:
+            raise Checks("RandomNormalLike").unexpected(prepare.random_normal_like, _unknown)
         return _random_normal_like.prepare((input,), {"seed": seed, "mean": mean, "scale": scale, "dtype": dtype})
 
     @staticmethod
@@ -13091,8 +14197,11 @@ class prepare:
         *,
         seed: float | None = 0.0,
         dtype: str | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `bernoulli`."""
+        if _unknown:
+            raise Checks("Bernoulli").unexpected(prepare.bernoulli, _unknown)
         return _bernoulli.prepare((input,), {"seed": seed, "dtype": dtype})
 
     @staticmethod
@@ -13102,8 +14211,11 @@ class prepare:
         seed: float | None = 0.0,
         sample_size: int | None = 1,
         dtype: str | None = "int32",
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `multinomial`."""
+        if _unknown:
+            raise Checks("Multinomial").unexpected(prepare.multinomial, _unknown)
         return _multinomial.prepare((input,), {"seed": seed, "sample_size": sample_size, "dtype": dtype})
 
     @staticmethod
@@ -13113,8 +14225,11 @@ class prepare:
         *,
         exclusive: bool | None = False,
         reverse: bool | None = False,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `cum_sum`."""
+        if _unknown:
+            raise Checks("CumSum").unexpected(prepare.cum_sum, _unknown)
         return _cum_sum.prepare((x, axis), {"exclusive": exclusive, "reverse": reverse})
 
     @staticmethod
@@ -13124,8 +14239,11 @@ class prepare:
         *,
         exclusive: bool | None = False,
         reverse: bool | None = False,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `cum_prod`."""
+        if _unknown:
+            raise Checks("CumProd").unexpected(prepare.cum_prod, _unknown)
         return _cum_prod.prepare((x, axis), {"exclusive": exclusive, "reverse": reverse})
 
     @staticmethod
@@ -13143,8 +14261,11 @@ class prepare:
         clip: float | None = 3.4e38,
         activations: Sequence[Literal["Affine", "Elu", "HardSigmoid", "LeakyRelu", "Relu", "ScaledTanh", "Sigmoid", "Softplus", "Softsign", "Tanh", "ThresholdedRelu"]] | None = None,
         results: int | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared | PreparedSeveral:
         """Prepare `rnn`."""
+        if _unknown:
+            raise Checks("RNN").unexpected(prepare.rnn, _unknown)
         return _rnn.prepare_some(
             (X, W, R, B, sequence_lens, initial_h),
             {
@@ -13173,8 +14294,11 @@ class prepare:
         linear_before_reset: bool | None = False,
         activations: Sequence[Literal["Affine", "Elu", "HardSigmoid", "LeakyRelu", "Relu", "ScaledTanh", "Sigmoid", "Softplus", "Softsign", "Tanh", "ThresholdedRelu"]] | None = None,
         results: int | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared | PreparedSeveral:
         """Prepare `gru`."""
+        if _unknown:
+            raise Checks("GRU").unexpected(prepare.gru, _unknown)
         return _gru.prepare_some(
             (X, W, R, B, sequence_lens, initial_h),
             {
@@ -13206,8 +14330,11 @@ class prepare:
         input_forget: bool | None = False,
         activations: Sequence[Literal["Affine", "Elu", "HardSigmoid", "LeakyRelu", "Relu", "ScaledTanh", "Sigmoid", "Softplus", "Softsign", "Tanh", "ThresholdedRelu"]] | None = None,
         results: int | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared | PreparedSeveral:
         """Prepare `lstm`."""
+        if _unknown:
+            raise Checks("LSTM").unexpected(prepare.lstm, _unknown)
         return _lstm.prepare_some(
             (X, W, R, B, sequence_lens, initial_h, initial_c, P),
             {
@@ -13228,8 +14355,11 @@ class prepare:
         *,
         noop_with_empty_axes: bool | None = False,
         keepdims: bool | None = True,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `reduce_sum`."""
+        if _unknown:
+            raise Checks("ReduceSum").unexpected(prepare.reduce_sum, _unknown)
         return _reduce_sum.prepare((data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims})
 
     @staticmethod
@@ -13238,8 +14368,11 @@ class prepare:
         *,
         axes: Integers | None = None,
         keepdims: bool | None = True,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `reduce_sum_by_attributes`."""
+        if _unknown:
+            raise Checks("ReduceSumByAttributes").unexpected(prepare.reduce_sum_by_attributes, _unknown)
         return _reduce_sum_by_attributes.prepare((data,), {"axes": axes, "keepdims": keepdims})
 
     @staticmethod
@@ -13249,8 +14382,11 @@ class prepare:
         *,
         noop_with_empty_axes: bool | None = False,
         keepdims: bool | None = True,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `reduce_mean`."""
+        if _unknown:
+            raise Checks("ReduceMean").unexpected(prepare.reduce_mean, _unknown)
         return _reduce_mean.prepare((data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims})
 
     @staticmethod
@@ -13259,8 +14395,11 @@ class prepare:
         *,
         axes: Integers | None = None,
         keepdims: bool | None = True,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `reduce_mean_by_attributes`."""
+        if _unknown:
+            raise Checks("ReduceMeanByAttributes").unexpected(prepare.reduce_mean_by_attributes, _unknown)
         return _reduce_mean_by_attributes.prepare((data,), {"axes": axes, "keepdims": keepdims})
 
     @staticmethod
@@ -13270,8 +14409,11 @@ class prepare:
         *,
         noop_with_empty_axes: bool | None = False,
         keepdims: bool | None = True,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `reduce_prod`."""
+        if _unknown:
+            raise Checks("ReduceProd").unexpected(prepare.reduce_prod, _unknown)
         return _reduce_prod.prepare((data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims})
 
     @staticmethod
@@ -13280,8 +14422,11 @@ class prepare:
         *,
         axes: Integers | None = None,
         keepdims: bool | None = True,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `reduce_prod_by_attributes`."""
+        if _unknown:
+            raise Checks("ReduceProdByAttributes").unexpected(prepare.reduce_prod_by_attributes, _unknown)
         return _reduce_prod_by_attributes.prepare((data,), {"axes": axes, "keepdims": keepdims})
 
     @staticmethod
@@ -13291,8 +14436,11 @@ class prepare:
         *,
         noop_with_empty_axes: bool | None = False,
         keepdims: bool | None = True,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `reduce_max`."""
+        if _unknown:
+            raise Checks("ReduceMax").unexpected(prepare.reduce_max, _unknown)
         return _reduce_max.prepare((data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims})
 
     @staticmethod
@@ -13301,8 +14449,11 @@ class prepare:
         *,
         axes: Integers | None = None,
         keepdims: bool | None = True,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `reduce_max_by_attributes`."""
+        if _unknown:
+            raise Checks("ReduceMaxByAttributes").unexpected(prepare.reduce_max_by_attributes, _unknown)
         return _reduce_max_by_attributes.prepare((data,), {"axes": axes, "keepdims": keepdims})
 
     @staticmethod
@@ -13312,8 +14463,11 @@ class prepare:
         *,
         noop_with_empty_axes: bool | None = False,
         keepdims: bool | None = True,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `reduce_min`."""
+        if _unknown:
+            raise Checks("ReduceMin").unexpected(prepare.reduce_min, _unknown)
         return _reduce_min.prepare((data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims})
 
     @staticmethod
@@ -13322,8 +14476,11 @@ class prepare:
         *,
         axes: Integers | None = None,
         keepdims: bool | None = True,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `reduce_min_by_attributes`."""
+        if _unknown:
+            raise Checks("ReduceMinByAttributes").unexpected(prepare.reduce_min_by_attributes, _unknown)
         return _reduce_min_by_attributes.prepare((data,), {"axes": axes, "keepdims": keepdims})
 
     @staticmethod
@@ -13333,8 +14490,11 @@ class prepare:
         *,
         noop_with_empty_axes: bool | None = False,
         keepdims: bool | None = True,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `reduce_l1`."""
+        if _unknown:
+            raise Checks("ReduceL1").unexpected(prepare.reduce_l1, _unknown)
         return _reduce_l1.prepare((data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims})
 
     @staticmethod
@@ -13343,8 +14503,11 @@ class prepare:
         *,
         axes: Integers | None = None,
         keepdims: bool | None = True,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `reduce_l1_by_attributes`."""
+        if _unknown:
+            raise Checks("ReduceL1ByAttributes").unexpected(prepare.reduce_l1_by_attributes, _unknown)
         return _reduce_l1_by_attributes.prepare((data,), {"axes": axes, "keepdims": keepdims})
 
     @staticmethod
@@ -13354,8 +14517,11 @@ class prepare:
         *,
         noop_with_empty_axes: bool | None = False,
         keepdims: bool | None = True,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `reduce_l2`."""
+        if _unknown:
+            raise Checks("ReduceL2").unexpected(prepare.reduce_l2, _unknown)
         return _reduce_l2.prepare((data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims})
 
     @staticmethod
@@ -13364,8 +14530,11 @@ class prepare:
         *,
         axes: Integers | None = None,
         keepdims: bool | None = True,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `reduce_l2_by_attributes`."""
+        if _unknown:
+            raise Checks("ReduceL2ByAttributes").unexpected(prepare.reduce_l2_by_attributes, _unknown)
         return _reduce_l2_by_attributes.prepare((data,), {"axes": axes, "keepdims": keepdims})
 
     @staticmethod
@@ -13375,8 +14544,11 @@ class prepare:
         *,
         noop_with_empty_axes: bool | None = False,
         keepdims: bool | None = True,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `reduce_sum_square`."""
+        if _unknown:
+            raise Checks("ReduceSumSquare").unexpected(prepare.reduce_sum_square, _unknown)
         return _reduce_sum_square.prepare(
             (data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims}
         )
@@ -13387,8 +14559,11 @@ class prepare:
         *,
         axes: Integers | None = None,
         keepdims: bool | None = True,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `reduce_sum_square_by_attributes`."""
+        if _unknown:
+            raise Checks("ReduceSumSquareByAttributes").unexpected(prepare.reduce_sum_square_by_attributes, _unknown)
         return _reduce_sum_square_by_attributes.prepare((data,), {"axes": axes, "keepdims": keepdims})
 
     @staticmethod
@@ -13398,8 +14573,11 @@ class prepare:
         *,
         noop_with_empty_axes: bool | None = False,
         keepdims: bool | None = True,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `reduce_log_sum`."""
+        if _unknown:
+            raise Checks("ReduceLogSum").unexpected(prepare.reduce_log_sum, _unknown)
         return _reduce_log_sum.prepare(
             (data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims}
         )
@@ -13410,8 +14588,11 @@ class prepare:
         *,
         axes: Integers | None = None,
         keepdims: bool | None = True,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `reduce_log_sum_by_attributes`."""
+        if _unknown:
+            raise Checks("ReduceLogSumByAttributes").unexpected(prepare.reduce_log_sum_by_attributes, _unknown)
         return _reduce_log_sum_by_attributes.prepare((data,), {"axes": axes, "keepdims": keepdims})
 
     @staticmethod
@@ -13421,8 +14602,11 @@ class prepare:
         *,
         noop_with_empty_axes: bool | None = False,
         keepdims: bool | None = True,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `reduce_log_sum_exp`."""
+        if _unknown:
+            raise Checks("ReduceLogSumExp").unexpected(prepare.reduce_log_sum_exp, _unknown)
         return _reduce_log_sum_exp.prepare(
             (data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims}
         )
@@ -13433,8 +14617,11 @@ class prepare:
         *,
         axes: Integers | None = None,
         keepdims: bool | None = True,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `reduce_log_sum_exp_by_attributes`."""
+        if _unknown:
+            raise Checks("ReduceLogSumExpByAttributes").unexpected(prepare.reduce_log_sum_exp_by_attributes, _unknown)
         return _reduce_log_sum_exp_by_attributes.prepare((data,), {"axes": axes, "keepdims": keepdims})
 
     @staticmethod
@@ -13444,8 +14631,11 @@ class prepare:
         axis: int | None = 0,
         keepdims: bool | None = True,
         select_last_index: bool | None = False,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `arg_max`."""
+        if _unknown:
+            raise Checks("ArgMax").unexpected(prepare.arg_max, _unknown)
         return _arg_max.prepare((data,), {"axis": axis, "keepdims": keepdims, "select_last_index": select_last_index})
 
     @staticmethod
@@ -13455,8 +14645,11 @@ class prepare:
         axis: int | None = 0,
         keepdims: bool | None = True,
         select_last_index: bool | None = False,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `arg_min`."""
+        if _unknown:
+            raise Checks("ArgMin").unexpected(prepare.arg_min, _unknown)
         return _arg_min.prepare((data,), {"axis": axis, "keepdims": keepdims, "select_last_index": select_last_index})
 
     @staticmethod
@@ -13475,8 +14668,11 @@ class prepare:
         antialias: bool | None = False,
         axes: Integers | None = None,
         keep_aspect_ratio_policy: Literal["stretch", "not_larger", "not_smaller"] | None = "stretch",
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `resize`."""
+        if _unknown:
+            raise Checks("Resize").unexpected(prepare.resize, _unknown)
         return _resize.prepare(
             (X, roi, scales, sizes),
             {
@@ -13498,8 +14694,11 @@ class prepare:
         scales: Numbers,
         *,
         mode: Literal["nearest", "linear"] | None = "nearest",
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `resize_by_scales`."""
+        if _unknown:
+            raise Checks("ResizeByScales").unexpected(prepare.resize_by_scales, _unknown)
         return _resize_by_scales.prepare((X, scales), {"mode": mode})
 
     @staticmethod
@@ -13508,8 +14707,11 @@ class prepare:
         scales: Numbers,
         *,
         mode: Literal["nearest", "linear"] | None = "nearest",
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `upsample`."""
+        if _unknown:
+            raise Checks("Upsample").unexpected(prepare.upsample, _unknown)
         return _upsample.prepare((X, scales), {"mode": mode})
 
     @staticmethod
@@ -13518,8 +14720,11 @@ class prepare:
         *,
         mode: Literal["nearest", "linear"] | None = "nearest",
         scales: Numbers,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `upsample_by_attributes`."""
+        if _unknown:
+            raise Checks("UpsampleByAttributes").unexpected(prepare.upsample_by_attributes, _unknown)
         return _upsample_by_attributes.prepare((X,), {"mode": mode, "scales": scales})
 
     @staticmethod
@@ -13530,8 +14735,11 @@ class prepare:
         *,
         axis: int | None = 0,
         reduction: Literal["none", "add", "mul", "max_", "min_"] | None = "none",
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `scatter_elements`."""
+        if _unknown:
+            raise Checks("ScatterElements").unexpected(prepare.scatter_elements, _unknown)
         return _scatter_elements.prepare((data, indices, updates), {"axis": axis, "reduction": reduction})
 
     @staticmethod
@@ -13541,8 +14749,11 @@ class prepare:
         updates: TensorLike,
         *,
         axis: int | None = 0,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `scatter`."""
+        if _unknown:
+            raise Checks("Scatter").unexpected(prepare.scatter, _unknown)
         return _scatter.prepare((data, indices, updates), {"axis": axis})
 
     @staticmethod
@@ -13552,8 +14763,11 @@ class prepare:
         updates: TensorLike,
         *,
         reduction: Literal["none", "add", "mul", "max_", "min_"] | None = "none",
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `scatter_nd`."""
+        if _unknown:
+            raise Checks("ScatterND").unexpected(prepare.scatter_nd, _unknown)
         return _scatter_nd.prepare((data, indices, updates), {"reduction": reduction})
 
     @staticmethod
@@ -13564,8 +14778,11 @@ class prepare:
         *,
         axis: int | None = -2,
         mode: Literal["linear", "circular"] | None = "linear",
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `tensor_scatter`."""
+        if _unknown:
+            raise Checks("TensorScatter").unexpected(prepare.tensor_scatter, _unknown)
         return _tensor_scatter.prepare((past_cache, update, write_indices), {"axis": axis, "mode": mode})
 
     @staticmethod
@@ -13574,8 +14791,11 @@ class prepare:
         indices: TensorLike,
         *,
         batch_dims: int | None = 0,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `gather_nd`."""
+        if _unknown:
+            raise Checks("GatherND").unexpected(prepare.gather_nd, _unknown)
         return _gather_nd.prepare((data, indices), {"batch_dims": batch_dims})
 
     @staticmethod
@@ -13584,38 +14804,53 @@ class prepare:
         *,
         start: int | None = 0,
         end: int | None = 2147483647,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `shape_of`."""
+        if _unknown:
+            raise Checks("ShapeOf").unexpected(prepare.shape_of, _unknown)
         return _shape_of.prepare((data,), {"start": start, "end": end})
 
     @staticmethod
     def size(
         data: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `size`."""
+        if _unknown:
+            raise Checks("Size").unexpected(prepare.size, _unknown)
         return _size.prepare((data,), {})
 
     @staticmethod
     def constant_of_shape(
         input: Integers,
         value: TensorLike | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `constant_of_shape`."""
+        if _unknown:
+            raise Checks("ConstantOfShape").unexpected(prepare.constant_of_shape, _unknown)
         return _constant_of_shape.prepare((input, value), {})
 
     @staticmethod
     def constant(
         value: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `constant`."""
+        if _unknown:
+            raise Checks("Constant").unexpected(prepare.constant, _unknown)
         return _constant.prepare((value,), {})
 
     @staticmethod
     def expand(
         input: TensorLike,
         shape: Integers,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `expand`."""
+        if _unknown:
+            raise Checks("Expand").unexpected(prepare.expand, _unknown)
         return _expand.prepare((input, shape), {})
 
     @staticmethod
@@ -13623,8 +14858,11 @@ class prepare:
         start: TensorLike,
         limit: TensorLike,
         delta: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `arange_count`."""
+        if _unknown:
+            raise Checks("ArangeCount").unexpected(prepare.arange_count, _unknown)
         return _arange_count.prepare((start, limit, delta), {})
 
     @staticmethod
@@ -13634,8 +14872,11 @@ class prepare:
         delta: TensorLike,
         *,
         steps: int | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `arange`."""
+        if _unknown:
+            raise Checks("Arange").unexpected(prepare.arange, _unknown)
         return _arange.prepare((start, limit, delta), {"steps": steps})
 
     @staticmethod
@@ -13644,8 +14885,11 @@ class prepare:
         *,
         k: int | None = 0,
         dtype: str | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `eye_like`."""
+        if _unknown:
+            raise Checks("EyeLike").unexpected(prepare.eye_like, _unknown)
         return _eye_like.prepare((input,), {"k": k, "dtype": dtype})
 
     @staticmethod
@@ -13656,8 +14900,11 @@ class prepare:
         mode: Literal["linear", "nearest", "cubic"] | None = "linear",
         padding_mode: Literal["zeros", "border", "reflection"] | None = "zeros",
         align_corners: bool | None = False,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `grid_sample`."""
+        if _unknown:
+            raise Checks("GridSample").unexpected(prepare.grid_sample, _unknown)
         return _grid_sample.prepare(
             (X, grid), {"mode": mode, "padding_mode": padding_mode, "align_corners": align_corners}
         )
@@ -13670,8 +14917,11 @@ class prepare:
         mode: Literal["bilinear", "nearest", "bicubic"] | None = "bilinear",
         padding_mode: Literal["zeros", "border", "reflection"] | None = "zeros",
         align_corners: bool | None = False,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `grid_sample_of_images`."""
+        if _unknown:
+            raise Checks("GridSampleOfImages").unexpected(prepare.grid_sample_of_images, _unknown)
         return _grid_sample_of_images.prepare(
             (X, grid), {"mode": mode, "padding_mode": padding_mode, "align_corners": align_corners}
         )
@@ -13690,8 +14940,11 @@ class prepare:
         kernel_shape: Integers | None = None,
         group: int | None = 1,
         offset_group: int | None = 1,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `deform_conv`."""
+        if _unknown:
+            raise Checks("DeformConv").unexpected(prepare.deform_conv, _unknown)
         return _deform_conv.prepare(
             (X, W, offset, B, mask),
             {
@@ -13712,8 +14965,11 @@ class prepare:
         *,
         inverse: bool | None = False,
         onesided: bool | None = False,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `dft`."""
+        if _unknown:
+            raise Checks("DFT").unexpected(prepare.dft, _unknown)
         return _dft.prepare((input, dft_length, axis), {"inverse": inverse, "onesided": onesided})
 
     @staticmethod
@@ -13724,8 +14980,11 @@ class prepare:
         axis: int | None = 1,
         inverse: bool | None = False,
         onesided: bool | None = False,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `dft_by_attribute`."""
+        if _unknown:
+            raise Checks("DFTByAttribute").unexpected(prepare.dft_by_attribute, _unknown)
         return _dft_by_attribute.prepare((input, dft_length), {"axis": axis, "inverse": inverse, "onesided": onesided})
 
     @staticmethod
@@ -13736,15 +14995,21 @@ class prepare:
         frame_length: int | None = None,
         *,
         onesided: bool | None = True,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `stft`."""
+        if _unknown:
+            raise Checks("STFT").unexpected(prepare.stft, _unknown)
         return _stft.prepare((signal, frame_step, window, frame_length), {"onesided": onesided})
 
     @staticmethod
     def non_zero_count(
         X: TensorLike,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `non_zero_count`."""
+        if _unknown:
+            raise Checks("NonZeroCount").unexpected(prepare.non_zero_count, _unknown)
         return _non_zero_count.prepare((X,), {})
 
     @staticmethod
@@ -13752,8 +15017,11 @@ class prepare:
         X: TensorLike,
         *,
         found: int | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `non_zero`."""
+        if _unknown:
+            raise Checks("NonZero").unexpected(prepare.non_zero, _unknown)
         return _non_zero.prepare((X,), {"found": found})
 
     @staticmethod
@@ -13762,8 +15030,11 @@ class prepare:
         condition: TensorLike,
         *,
         axis: Integers | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `compress_count`."""
+        if _unknown:
+            raise Checks("CompressCount").unexpected(prepare.compress_count, _unknown)
         return _compress_count.prepare((input, condition), {"axis": axis})
 
     @staticmethod
@@ -13773,8 +15044,11 @@ class prepare:
         *,
         axis: Integers | None = None,
         kept: int | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `compress`."""
+        if _unknown:
+            raise Checks("Compress").unexpected(prepare.compress, _unknown)
         return _compress.prepare((input, condition), {"axis": axis, "kept": kept})
 
     @staticmethod
@@ -13782,8 +15056,11 @@ class prepare:
         X: TensorLike,
         *,
         axis: Integers | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `unique_count`."""
+        if _unknown:
+            raise Checks("UniqueCount").unexpected(prepare.unique_count, _unknown)
         return _unique_count.prepare((X,), {"axis": axis})
 
     @staticmethod
@@ -13794,8 +15071,11 @@ class prepare:
         sorted: bool | None = True,
         found: int | None = None,
         results: int | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared | PreparedSeveral:
         """Prepare `unique`."""
+        if _unknown:
+            raise Checks("Unique").unexpected(prepare.unique, _unknown)
         return _unique.prepare_some((X,), {"axis": axis, "sorted": sorted, "found": found}, results)
 
     @staticmethod
@@ -13807,8 +15087,11 @@ class prepare:
         score_threshold: TensorLike | None = None,
         *,
         center_point_box: int | None = 0,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `non_max_suppression_count`."""
+        if _unknown:
+            raise Checks("NonMaxSuppressionCount").unexpected(prepare.non_max_suppression_count, _unknown)
         return _non_max_suppression_count.prepare(
             (boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold),
             {"center_point_box": center_point_box},
@@ -13824,8 +15107,11 @@ class prepare:
         *,
         center_point_box: int | None = 0,
         found: int | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `non_max_suppression`."""
+        if _unknown:
+            raise Checks("NonMaxSuppression").unexpected(prepare.non_max_suppression, _unknown)
         return _non_max_suppression.prepare(
             (boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold),
             {"center_point_box": center_point_box, "found": found},
@@ -13839,8 +15125,11 @@ class prepare:
         weights: TensorLike | None = None,
         *,
         ngram_counts: Integers,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `tf_idf_vectorizer_count`."""
+        if _unknown:
+            raise Checks("TfIdfVectorizerCount").unexpected(prepare.tf_idf_vectorizer_count, _unknown)
         return _tf_idf_vectorizer_count.prepare(
             (X, ngram_indexes, pool_int64s, weights), {"ngram_counts": ngram_counts}
         )
@@ -13858,8 +15147,11 @@ class prepare:
         mode: Literal["TF", "IDF", "TFIDF"],
         ngram_counts: Integers,
         columns: int | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `tf_idf_vectorizer`."""
+        if _unknown:
+            raise Checks("TfIdfVectorizer").unexpected(prepare.tf_idf_vectorizer, _unknown)
         return _tf_idf_vectorizer.prepare(
             (X, ngram_indexes, pool_int64s, weights),
             {
@@ -13880,8 +15172,11 @@ class prepare:
         axis: int | None = -1,
         largest: bool | None = True,
         sorted: bool | None = True,
+        **_unknown: NoReturn,
     ) -> Prepared | PreparedSeveral:
         """Prepare `top_k`."""
+        if _unknown:
+            raise Checks("TopK").unexpected(prepare.top_k, _unknown)
         return _top_k.prepare_some((X, K), {"axis": axis, "largest": largest, "sorted": sorted}, None)
 
     @staticmethod
@@ -13890,8 +15185,11 @@ class prepare:
         K: Integers,
         *,
         axis: int | None = -1,
+        **_unknown: NoReturn,
     ) -> Prepared | PreparedSeveral:
         """Prepare `top_k_of_largest`."""
+        if _unknown:
+            raise Checks("TopKOfLargest").unexpected(prepare.top_k_of_largest, _unknown)
         return _top_k_of_largest.prepare_some((X, K), {"axis": axis}, None)
 
     @staticmethod
@@ -13900,8 +15198,11 @@ class prepare:
         *,
         axis: int | None = -1,
         k: int,
+        **_unknown: NoReturn,
     ) -> Prepared | PreparedSeveral:
         """Prepare `top_k_by_attribute`."""
+        if _unknown:
+            raise Checks("TopKByAttribute").unexpected(prepare.top_k_by_attribute, _unknown)
         return _top_k_by_attribute.prepare_some((X,), {"axis": axis, "k": k}, None)
 
     @staticmethod
@@ -13910,8 +15211,11 @@ class prepare:
         *,
         periodic: bool | None = True,
         output_datatype: str | None = "float32",
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `hann_window`."""
+        if _unknown:
+            raise Checks("HannWindow").unexpected(prepare.hann_window, _unknown)
         return _hann_window.prepare((size,), {"periodic": periodic, "output_datatype": output_datatype})
 
     @staticmethod
@@ -13920,8 +15224,11 @@ class prepare:
         *,
         periodic: bool | None = True,
         output_datatype: str | None = "float32",
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `hamming_window`."""
+        if _unknown:
+            raise Checks("HammingWindow").unexpected(prepare.hamming_window, _unknown)
         return _hamming_window.prepare((size,), {"periodic": periodic, "output_datatype": output_datatype})
 
     @staticmethod
@@ -13930,8 +15237,11 @@ class prepare:
         *,
         periodic: bool | None = True,
         output_datatype: str | None = "float32",
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `blackman_window`."""
+        if _unknown:
+            raise Checks("BlackmanWindow").unexpected(prepare.blackman_window, _unknown)
         return _blackman_window.prepare((size,), {"periodic": periodic, "output_datatype": output_datatype})
 
     @staticmethod
@@ -13943,8 +15253,11 @@ class prepare:
         upper_edge_hertz: float,
         *,
         output_datatype: str | None = "float32",
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `mel_weight_matrix`."""
+        if _unknown:
+            raise Checks("MelWeightMatrix").unexpected(prepare.mel_weight_matrix, _unknown)
         return _mel_weight_matrix.prepare(
             (num_mel_bins, dft_length, sample_rate, lower_edge_hertz, upper_edge_hertz),
             {"output_datatype": output_datatype},
@@ -13961,8 +15274,11 @@ class prepare:
         decay_factor: float | None = 0.0,
         epsilon: float | None = 1e-06,
         norm_coefficient: float | None = 0.0,
+        **_unknown: NoReturn,
     ) -> Prepared | PreparedSeveral:
         """Prepare `adagrad`."""
+        if _unknown:
+            raise Checks("Adagrad").unexpected(prepare.adagrad, _unknown)
         return _adagrad.prepare_some(
             (R, updates, X, G, H),
             {"decay_factor": decay_factor, "epsilon": epsilon, "norm_coefficient": norm_coefficient},
@@ -13983,8 +15299,11 @@ class prepare:
         epsilon: float | None = 1e-06,
         norm_coefficient_post: float | None = 0.0,
         norm_coefficient: float | None = 0.0,
+        **_unknown: NoReturn,
     ) -> Prepared | PreparedSeveral:
         """Prepare `adam`."""
+        if _unknown:
+            raise Checks("Adam").unexpected(prepare.adam, _unknown)
         return _adam.prepare_some(
             (R, updates, X, G, V, H),
             {
@@ -14009,8 +15328,11 @@ class prepare:
         beta: float,
         mode: Literal["standard", "nesterov"],
         norm_coefficient: float | None = 0.0,
+        **_unknown: NoReturn,
     ) -> Prepared | PreparedSeveral:
         """Prepare `momentum`."""
+        if _unknown:
+            raise Checks("Momentum").unexpected(prepare.momentum, _unknown)
         return _momentum.prepare_some(
             (R, updates, X, G, V),
             {"alpha": alpha, "beta": beta, "mode": mode, "norm_coefficient": norm_coefficient},
@@ -14029,8 +15351,11 @@ class raw_ops:
         mode: Literal["DCR", "CRD"] | None = "DCR",
         name: str | None = None,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `depth_to_space`."""
+        if _unknown:
+            raise Checks("DepthToSpace").unexpected(raw_ops.DepthToSpace, _unknown)
         return depth_to_space(
             input,
             blocksize,
@@ -14046,8 +15371,11 @@ class raw_ops:
         blocksize: int,
         name: str | None = None,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `space_to_depth`."""
+        if _unknown:
+            raise Checks("SpaceToDepth").unexpected(raw_ops.SpaceToDepth, _unknown)
         return space_to_depth(
             input,
             blocksize,
@@ -14063,8 +15391,11 @@ class raw_ops:
         mode: Literal["DCR", "CRD"] | None = "DCR",
         name: str | None = None,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `space_to_depth_by_mode`."""
+        if _unknown:
+            raise Checks("SpaceToDepthByMode").unexpected(raw_ops.SpaceToDepthByMode, _unknown)
         return space_to_depth_by_mode(
             input,
             blocksize,
@@ -14087,8 +15418,11 @@ class raw_ops:
         mode: Literal["avg", "max"] | None = "avg",
         name: str | None = None,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `roi_align`."""
+        if _unknown:
+            raise Checks("RoiAlign").unexpected(raw_ops.RoiAlign, _unknown)
         return roi_align(
             X,
             rois,
@@ -14116,8 +15450,11 @@ class raw_ops:
         mode: Literal["avg", "max"] | None = "avg",
         name: str | None = None,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `roi_align_of_wholes`."""
+        if _unknown:
+            raise Checks("RoiAlignOfWholes").unexpected(raw_ops.RoiAlignOfWholes, _unknown)
         return roi_align_of_wholes(
             X,
             rois,
@@ -14140,8 +15477,11 @@ class raw_ops:
         spatial_scale: float | None = 1.0,
         name: str | None = None,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `max_roi_pool`."""
+        if _unknown:
+            raise Checks("MaxRoiPool").unexpected(raw_ops.MaxRoiPool, _unknown)
         return max_roi_pool(
             X,
             rois,
@@ -14172,8 +15512,11 @@ class raw_ops:
         softmax_precision: str | None = None,
         results: int | None = None,
         out: Array | tuple[Array, ...] | None = None,
+        **_unknown: NoReturn,
     ) -> Array | tuple[Array, ...]:
         """See `attention`."""
+        if _unknown:
+            raise Checks("Attention").unexpected(raw_ops.Attention, _unknown)
         return attention(
             Q,
             K,
@@ -14210,8 +15553,11 @@ class raw_ops:
         scale: float | None = 0.0,
         update_rule: Literal["linear", "gated", "delta", "gated_delta"] | None = "gated_delta",
         out: tuple[Array, ...] | None = None,
+        **_unknown: NoReturn,
     ) -> tuple[Array, ...]:
         """See `linear_attention`."""
+        if _unknown:
+            raise Checks("LinearAttention").unexpected(raw_ops.LinearAttention, _unknown)
         return linear_attention(
             query,
             key,
@@ -14233,8 +15579,11 @@ class raw_ops:
         A: TensorLike,
         B: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `mat_mul`."""
+        if _unknown:
+            raise Checks("MatMul").unexpected(raw_ops.MatMul, _unknown)
         return mat_mul(
             A,
             B,
@@ -14252,8 +15601,11 @@ class raw_ops:
         transA: bool | None = False,
         transB: bool | None = False,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `gemm`."""
+        if _unknown:
+            raise Checks("Gemm").unexpected(raw_ops.Gemm, _unknown)
         return gemm(
             A,
             B,
@@ -14273,8 +15625,11 @@ class raw_ops:
         a_zero_point: TensorLike | None = None,
         b_zero_point: TensorLike | None = None,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `mat_mul_integer`."""
+        if _unknown:
+            raise Checks("MatMulInteger").unexpected(raw_ops.MatMulInteger, _unknown)
         return mat_mul_integer(
             A,
             B,
@@ -14289,8 +15644,11 @@ class raw_ops:
         Inputs: Sequence[TensorLike],
         equation: str,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `einsum`."""
+        if _unknown:
+            raise Checks("Einsum").unexpected(raw_ops.Einsum, _unknown)
         return einsum(
             Inputs,
             equation=equation,
@@ -14310,8 +15668,11 @@ class raw_ops:
         kernel_shape: Integers | None = None,
         group: int | None = 1,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `conv`."""
+        if _unknown:
+            raise Checks("Conv").unexpected(raw_ops.Conv, _unknown)
         return conv(
             X,
             W,
@@ -14339,8 +15700,11 @@ class raw_ops:
         kernel_shape: Integers | None = None,
         group: int | None = 1,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `conv_integer`."""
+        if _unknown:
+            raise Checks("ConvInteger").unexpected(raw_ops.ConvInteger, _unknown)
         return conv_integer(
             X,
             W,
@@ -14370,8 +15734,11 @@ class raw_ops:
         output_padding: Integers | None = None,
         output_shape: Integers | None = None,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `conv_transpose`."""
+        if _unknown:
+            raise Checks("ConvTranspose").unexpected(raw_ops.ConvTranspose, _unknown)
         return conv_transpose(
             X,
             W,
@@ -14392,8 +15759,11 @@ class raw_ops:
         *,
         input: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `acos`."""
+        if _unknown:
+            raise Checks("Acos").unexpected(raw_ops.Acos, _unknown)
         return acos(
             input,
             out=out,
@@ -14404,8 +15774,11 @@ class raw_ops:
         *,
         input: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `acosh`."""
+        if _unknown:
+            raise Checks("Acosh").unexpected(raw_ops.Acosh, _unknown)
         return acosh(
             input,
             out=out,
@@ -14416,8 +15789,11 @@ class raw_ops:
         *,
         input: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `asin`."""
+        if _unknown:
+            raise Checks("Asin").unexpected(raw_ops.Asin, _unknown)
         return asin(
             input,
             out=out,
@@ -14428,8 +15804,11 @@ class raw_ops:
         *,
         input: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `asinh`."""
+        if _unknown:
+            raise Checks("Asinh").unexpected(raw_ops.Asinh, _unknown)
         return asinh(
             input,
             out=out,
@@ -14440,8 +15819,11 @@ class raw_ops:
         *,
         input: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `atan`."""
+        if _unknown:
+            raise Checks("Atan").unexpected(raw_ops.Atan, _unknown)
         return atan(
             input,
             out=out,
@@ -14452,8 +15834,11 @@ class raw_ops:
         *,
         input: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `atanh`."""
+        if _unknown:
+            raise Checks("Atanh").unexpected(raw_ops.Atanh, _unknown)
         return atanh(
             input,
             out=out,
@@ -14464,8 +15849,11 @@ class raw_ops:
         *,
         input: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `cosh`."""
+        if _unknown:
+            raise Checks("Cosh").unexpected(raw_ops.Cosh, _unknown)
         return cosh(
             input,
             out=out,
@@ -14476,8 +15864,11 @@ class raw_ops:
         *,
         input: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `sinh`."""
+        if _unknown:
+            raise Checks("Sinh").unexpected(raw_ops.Sinh, _unknown)
         return sinh(
             input,
             out=out,
@@ -14488,8 +15879,11 @@ class raw_ops:
         *,
         input: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `tan`."""
+        if _unknown:
+            raise Checks("Tan").unexpected(raw_ops.Tan, _unknown)
         return tan(
             input,
             out=out,
@@ -14502,8 +15896,11 @@ class raw_ops:
         B: TensorLike,
         fmod: bool | None = False,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `mod`."""
+        if _unknown:
+            raise Checks("Mod").unexpected(raw_ops.Mod, _unknown)
         return mod(
             A,
             B,
@@ -14518,8 +15915,11 @@ class raw_ops:
         Y: TensorLike,
         direction: Literal["LEFT", "RIGHT"],
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `bit_shift`."""
+        if _unknown:
+            raise Checks("BitShift").unexpected(raw_ops.BitShift, _unknown)
         return bit_shift(
             X,
             Y,
@@ -14533,8 +15933,11 @@ class raw_ops:
         A: TensorLike,
         B: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `bitwise_and`."""
+        if _unknown:
+            raise Checks("BitwiseAnd").unexpected(raw_ops.BitwiseAnd, _unknown)
         return bitwise_and(
             A,
             B,
@@ -14547,8 +15950,11 @@ class raw_ops:
         A: TensorLike,
         B: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `bitwise_or`."""
+        if _unknown:
+            raise Checks("BitwiseOr").unexpected(raw_ops.BitwiseOr, _unknown)
         return bitwise_or(
             A,
             B,
@@ -14561,8 +15967,11 @@ class raw_ops:
         A: TensorLike,
         B: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `bitwise_xor`."""
+        if _unknown:
+            raise Checks("BitwiseXor").unexpected(raw_ops.BitwiseXor, _unknown)
         return bitwise_xor(
             A,
             B,
@@ -14574,8 +15983,11 @@ class raw_ops:
         *,
         X: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `bitwise_not`."""
+        if _unknown:
+            raise Checks("BitwiseNot").unexpected(raw_ops.BitwiseNot, _unknown)
         return bitwise_not(
             X,
             out=out,
@@ -14588,8 +16000,11 @@ class raw_ops:
         indices: TensorLike,
         axis: int | None = 0,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `gather`."""
+        if _unknown:
+            raise Checks("Gather").unexpected(raw_ops.Gather, _unknown)
         return gather(
             data,
             indices,
@@ -14604,8 +16019,11 @@ class raw_ops:
         indices: TensorLike,
         axis: int | None = 0,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `gather_elements`."""
+        if _unknown:
+            raise Checks("GatherElements").unexpected(raw_ops.GatherElements, _unknown)
         return gather_elements(
             data,
             indices,
@@ -14621,8 +16039,11 @@ class raw_ops:
         time_axis: int | None = 0,
         batch_axis: int | None = 1,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `reverse_sequence`."""
+        if _unknown:
+            raise Checks("ReverseSequence").unexpected(raw_ops.ReverseSequence, _unknown)
         return reverse_sequence(
             input,
             sequence_lens,
@@ -14639,8 +16060,11 @@ class raw_ops:
         values: TensorLike,
         axis: int | None = -1,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `one_hot`."""
+        if _unknown:
+            raise Checks("OneHot").unexpected(raw_ops.OneHot, _unknown)
         return one_hot(
             indices,
             depth,
@@ -14655,8 +16079,11 @@ class raw_ops:
         X: TensorLike,
         threshold: float | None = 0.0,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `binarizer`."""
+        if _unknown:
+            raise Checks("Binarizer").unexpected(raw_ops.Binarizer, _unknown)
         return binarizer(
             X,
             threshold=threshold,
@@ -14669,8 +16096,11 @@ class raw_ops:
         X: TensorLike,
         places: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `array_feature_extractor`."""
+        if _unknown:
+            raise Checks("ArrayFeatureExtractor").unexpected(raw_ops.ArrayFeatureExtractor, _unknown)
         return array_feature_extractor(
             X,
             places,
@@ -14682,8 +16112,11 @@ class raw_ops:
         *,
         X: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `det`."""
+        if _unknown:
+            raise Checks("Det").unexpected(raw_ops.Det, _unknown)
         return det(
             X,
             out=out,
@@ -14696,8 +16129,11 @@ class raw_ops:
         size: Integers,
         align_corners: bool | None = False,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `affine_grid`."""
+        if _unknown:
+            raise Checks("AffineGrid").unexpected(raw_ops.AffineGrid, _unknown)
         return affine_grid(
             theta,
             size,
@@ -14711,8 +16147,11 @@ class raw_ops:
         A: TensorLike,
         B: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `logical_and`."""
+        if _unknown:
+            raise Checks("LogicalAnd").unexpected(raw_ops.LogicalAnd, _unknown)
         return logical_and(
             A,
             B,
@@ -14725,8 +16164,11 @@ class raw_ops:
         A: TensorLike,
         B: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `logical_or`."""
+        if _unknown:
+            raise Checks("LogicalOr").unexpected(raw_ops.LogicalOr, _unknown)
         return logical_or(
             A,
             B,
@@ -14739,8 +16181,11 @@ class raw_ops:
         A: TensorLike,
         B: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `logical_xor`."""
+        if _unknown:
+            raise Checks("LogicalXor").unexpected(raw_ops.LogicalXor, _unknown)
         return logical_xor(
             A,
             B,
@@ -14752,8 +16197,11 @@ class raw_ops:
         *,
         X: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `logical_not`."""
+        if _unknown:
+            raise Checks("LogicalNot").unexpected(raw_ops.LogicalNot, _unknown)
         return logical_not(
             X,
             out=out,
@@ -14765,8 +16213,11 @@ class raw_ops:
         A: TensorLike,
         B: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `equal`."""
+        if _unknown:
+            raise Checks("Equal").unexpected(raw_ops.Equal, _unknown)
         return equal(
             A,
             B,
@@ -14779,8 +16230,11 @@ class raw_ops:
         A: TensorLike,
         B: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `greater`."""
+        if _unknown:
+            raise Checks("Greater").unexpected(raw_ops.Greater, _unknown)
         return greater(
             A,
             B,
@@ -14793,8 +16247,11 @@ class raw_ops:
         A: TensorLike,
         B: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `greater_or_equal`."""
+        if _unknown:
+            raise Checks("GreaterOrEqual").unexpected(raw_ops.GreaterOrEqual, _unknown)
         return greater_or_equal(
             A,
             B,
@@ -14807,8 +16264,11 @@ class raw_ops:
         A: TensorLike,
         B: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `less`."""
+        if _unknown:
+            raise Checks("Less").unexpected(raw_ops.Less, _unknown)
         return less(
             A,
             B,
@@ -14821,8 +16281,11 @@ class raw_ops:
         A: TensorLike,
         B: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `less_or_equal`."""
+        if _unknown:
+            raise Checks("LessOrEqual").unexpected(raw_ops.LessOrEqual, _unknown)
         return less_or_equal(
             A,
             B,
@@ -14834,8 +16297,11 @@ class raw_ops:
         *,
         X: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `is_nan`."""
+        if _unknown:
+            raise Checks("IsNan").unexpected(raw_ops.IsNan, _unknown)
         return is_nan(
             X,
             out=out,
@@ -14848,8 +16314,11 @@ class raw_ops:
         detect_negative: bool | None = True,
         detect_positive: bool | None = True,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `is_inf`."""
+        if _unknown:
+            raise Checks("IsInf").unexpected(raw_ops.IsInf, _unknown)
         return is_inf(
             X,
             detect_negative=detect_negative,
@@ -14864,8 +16333,11 @@ class raw_ops:
         X: TensorLike,
         Y: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `where`."""
+        if _unknown:
+            raise Checks("Where").unexpected(raw_ops.Where, _unknown)
         return where(
             condition,
             X,
@@ -14879,8 +16351,11 @@ class raw_ops:
         data: TensorLike,
         perm: Integers | None = None,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `transpose`."""
+        if _unknown:
+            raise Checks("Transpose").unexpected(raw_ops.Transpose, _unknown)
         return transpose(
             data,
             perm=perm,
@@ -14894,8 +16369,11 @@ class raw_ops:
         shape: Integers,
         allowzero: bool | None = False,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `reshape`."""
+        if _unknown:
+            raise Checks("Reshape").unexpected(raw_ops.Reshape, _unknown)
         return reshape(
             data,
             shape,
@@ -14909,8 +16387,11 @@ class raw_ops:
         input: TensorLike,
         axis: int | None = 1,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `flatten`."""
+        if _unknown:
+            raise Checks("Flatten").unexpected(raw_ops.Flatten, _unknown)
         return flatten(
             input,
             axis=axis,
@@ -14923,8 +16404,11 @@ class raw_ops:
         data: TensorLike,
         axes: Integers | None = None,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `squeeze`."""
+        if _unknown:
+            raise Checks("Squeeze").unexpected(raw_ops.Squeeze, _unknown)
         return squeeze(
             data,
             axes,
@@ -14937,8 +16421,11 @@ class raw_ops:
         data: TensorLike,
         axes: Integers | None = None,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `squeeze_by_attributes`."""
+        if _unknown:
+            raise Checks("SqueezeByAttributes").unexpected(raw_ops.SqueezeByAttributes, _unknown)
         return squeeze_by_attributes(
             data,
             axes=axes,
@@ -14951,8 +16438,11 @@ class raw_ops:
         data: TensorLike,
         axes: Integers,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `unsqueeze`."""
+        if _unknown:
+            raise Checks("Unsqueeze").unexpected(raw_ops.Unsqueeze, _unknown)
         return unsqueeze(
             data,
             axes,
@@ -14965,8 +16455,11 @@ class raw_ops:
         data: TensorLike,
         axes: Integers,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `unsqueeze_by_attributes`."""
+        if _unknown:
+            raise Checks("UnsqueezeByAttributes").unexpected(raw_ops.UnsqueezeByAttributes, _unknown)
         return unsqueeze_by_attributes(
             data,
             axes=axes,
@@ -14979,8 +16472,11 @@ class raw_ops:
         inputs: Sequence[TensorLike],
         axis: int,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `concat`."""
+        if _unknown:
+            raise Checks("Concat").unexpected(raw_ops.Concat, _unknown)
         return concat(
             inputs,
             axis=axis,
@@ -14996,8 +16492,11 @@ class raw_ops:
         num_outputs: int | None = 1,
         results: int | None = None,
         out: tuple[Array, ...] | None = None,
+        **_unknown: NoReturn,
     ) -> tuple[Array, ...]:
         """See `split`."""
+        if _unknown:
+            raise Checks("Split").unexpected(raw_ops.Split, _unknown)
         return split(
             input,
             split,
@@ -15015,8 +16514,11 @@ class raw_ops:
         split: Integers | None = None,
         results: int | None = None,
         out: tuple[Array, ...] | None = None,
+        **_unknown: NoReturn,
     ) -> tuple[Array, ...]:
         """See `split_by_attributes`."""
+        if _unknown:
+            raise Checks("SplitByAttributes").unexpected(raw_ops.SplitByAttributes, _unknown)
         return split_by_attributes(
             input,
             axis=axis,
@@ -15034,8 +16536,11 @@ class raw_ops:
         axes: Integers | None = None,
         steps: Integers | None = None,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `strided_slice`."""
+        if _unknown:
+            raise Checks("StridedSlice").unexpected(raw_ops.StridedSlice, _unknown)
         return strided_slice(
             data,
             starts,
@@ -15053,8 +16558,11 @@ class raw_ops:
         ends: Integers,
         axes: Integers | None = None,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `slice_by_attributes`."""
+        if _unknown:
+            raise Checks("SliceByAttributes").unexpected(raw_ops.SliceByAttributes, _unknown)
         return slice_by_attributes(
             data,
             starts=starts,
@@ -15069,8 +16577,11 @@ class raw_ops:
         input: TensorLike,
         repeats: Integers,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `tile`."""
+        if _unknown:
+            raise Checks("Tile").unexpected(raw_ops.Tile, _unknown)
         return tile(
             input,
             repeats,
@@ -15084,8 +16595,11 @@ class raw_ops:
         k: Integers | None = None,
         upper: bool | None = True,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `trilu`."""
+        if _unknown:
+            raise Checks("Trilu").unexpected(raw_ops.Trilu, _unknown)
         return trilu(
             input,
             k,
@@ -15099,8 +16613,11 @@ class raw_ops:
         input: TensorLike,
         axis: int | None = -1,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `softmax`."""
+        if _unknown:
+            raise Checks("Softmax").unexpected(raw_ops.Softmax, _unknown)
         return softmax(
             input,
             axis=axis,
@@ -15113,8 +16630,11 @@ class raw_ops:
         input: TensorLike,
         axis: int | None = -1,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `log_softmax`."""
+        if _unknown:
+            raise Checks("LogSoftmax").unexpected(raw_ops.LogSoftmax, _unknown)
         return log_softmax(
             input,
             axis=axis,
@@ -15127,8 +16647,11 @@ class raw_ops:
         input: TensorLike,
         axis: int | None = -1,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `hardmax`."""
+        if _unknown:
+            raise Checks("Hardmax").unexpected(raw_ops.Hardmax, _unknown)
         return hardmax(
             input,
             axis=axis,
@@ -15141,8 +16664,11 @@ class raw_ops:
         input: TensorLike,
         axis: int | None = 1,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `hardmax_of_rows`."""
+        if _unknown:
+            raise Checks("HardmaxOfRows").unexpected(raw_ops.HardmaxOfRows, _unknown)
         return hardmax_of_rows(
             input,
             axis=axis,
@@ -15155,8 +16681,11 @@ class raw_ops:
         input: TensorLike,
         axis: int | None = 1,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `softmax_of_rows`."""
+        if _unknown:
+            raise Checks("SoftmaxOfRows").unexpected(raw_ops.SoftmaxOfRows, _unknown)
         return softmax_of_rows(
             input,
             axis=axis,
@@ -15169,8 +16698,11 @@ class raw_ops:
         input: TensorLike,
         axis: int | None = 1,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `log_softmax_of_rows`."""
+        if _unknown:
+            raise Checks("LogSoftmaxOfRows").unexpected(raw_ops.LogSoftmaxOfRows, _unknown)
         return log_softmax_of_rows(
             input,
             axis=axis,
@@ -15190,8 +16722,11 @@ class raw_ops:
         training_mode: bool | None = False,
         results: int | None = None,
         out: Array | tuple[Array, ...] | None = None,
+        **_unknown: NoReturn,
     ) -> Array | tuple[Array, ...]:
         """See `batch_normalization`."""
+        if _unknown:
+            raise Checks("BatchNormalization").unexpected(raw_ops.BatchNormalization, _unknown)
         return batch_normalization(
             X,
             scale,
@@ -15216,8 +16751,11 @@ class raw_ops:
         epsilon: float | None = 1e-05,
         momentum: float | None = 0.9,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `batch_normalization_by_statistics`."""
+        if _unknown:
+            raise Checks("BatchNormalizationByStatistics").unexpected(raw_ops.BatchNormalizationByStatistics, _unknown)
         return batch_normalization_by_statistics(
             X,
             scale,
@@ -15237,8 +16775,11 @@ class raw_ops:
         B: TensorLike,
         epsilon: float | None = 1e-05,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `instance_normalization`."""
+        if _unknown:
+            raise Checks("InstanceNormalization").unexpected(raw_ops.InstanceNormalization, _unknown)
         return instance_normalization(
             input,
             scale,
@@ -15257,8 +16798,11 @@ class raw_ops:
         num_groups: int,
         stash_type: int | None = 1,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `group_normalization`."""
+        if _unknown:
+            raise Checks("GroupNormalization").unexpected(raw_ops.GroupNormalization, _unknown)
         return group_normalization(
             X,
             scale,
@@ -15280,8 +16824,11 @@ class raw_ops:
         stash_type: str | None = "float32",
         results: int | None = None,
         out: Array | tuple[Array, ...] | None = None,
+        **_unknown: NoReturn,
     ) -> Array | tuple[Array, ...]:
         """See `layer_normalization`."""
+        if _unknown:
+            raise Checks("LayerNormalization").unexpected(raw_ops.LayerNormalization, _unknown)
         return layer_normalization(
             X,
             Scale,
@@ -15302,8 +16849,11 @@ class raw_ops:
         epsilon: float | None = 1e-05,
         stash_type: int | None = 1,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `rms_normalization`."""
+        if _unknown:
+            raise Checks("RMSNormalization").unexpected(raw_ops.RMSNormalization, _unknown)
         return rms_normalization(
             X,
             scale,
@@ -15322,8 +16872,11 @@ class raw_ops:
         bias: float | None = 1.0,
         size: int,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `lrn`."""
+        if _unknown:
+            raise Checks("LRN").unexpected(raw_ops.LRN, _unknown)
         return lrn(
             X,
             alpha=alpha,
@@ -15340,8 +16893,11 @@ class raw_ops:
         axis: int | None = -1,
         p: int | None = 2,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `lp_normalization`."""
+        if _unknown:
+            raise Checks("LpNormalization").unexpected(raw_ops.LpNormalization, _unknown)
         return lp_normalization(
             input,
             axis=axis,
@@ -15358,8 +16914,11 @@ class raw_ops:
         axes: Integers | None = None,
         mode: Literal["constant", "reflect", "edge", "wrap"] | None = "constant",
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `pad`."""
+        if _unknown:
+            raise Checks("Pad").unexpected(raw_ops.Pad, _unknown)
         return pad(
             data,
             pads,
@@ -15377,8 +16936,11 @@ class raw_ops:
         pads: Integers,
         value: float | None = 0.0,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `pad_by_attributes`."""
+        if _unknown:
+            raise Checks("PadByAttributes").unexpected(raw_ops.PadByAttributes, _unknown)
         return pad_by_attributes(
             data,
             mode=mode,
@@ -15393,8 +16955,11 @@ class raw_ops:
         A: TensorLike,
         B: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `add`."""
+        if _unknown:
+            raise Checks("Add").unexpected(raw_ops.Add, _unknown)
         return add(
             A,
             B,
@@ -15407,8 +16972,11 @@ class raw_ops:
         A: TensorLike,
         B: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `sub`."""
+        if _unknown:
+            raise Checks("Sub").unexpected(raw_ops.Sub, _unknown)
         return sub(
             A,
             B,
@@ -15421,8 +16989,11 @@ class raw_ops:
         A: TensorLike,
         B: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `mul`."""
+        if _unknown:
+            raise Checks("Mul").unexpected(raw_ops.Mul, _unknown)
         return mul(
             A,
             B,
@@ -15435,8 +17006,11 @@ class raw_ops:
         A: TensorLike,
         B: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `div`."""
+        if _unknown:
+            raise Checks("Div").unexpected(raw_ops.Div, _unknown)
         return div(
             A,
             B,
@@ -15449,8 +17023,11 @@ class raw_ops:
         X: TensorLike,
         Y: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `power`."""
+        if _unknown:
+            raise Checks("Power").unexpected(raw_ops.Power, _unknown)
         return power(
             X,
             Y,
@@ -15462,8 +17039,11 @@ class raw_ops:
         *,
         data_0: Sequence[TensorLike],
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `add_n`."""
+        if _unknown:
+            raise Checks("AddN").unexpected(raw_ops.AddN, _unknown)
         return add_n(
             data_0,
             out=out,
@@ -15474,8 +17054,11 @@ class raw_ops:
         *,
         data_0: Sequence[TensorLike],
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `mean`."""
+        if _unknown:
+            raise Checks("Mean").unexpected(raw_ops.Mean, _unknown)
         return mean(
             data_0,
             out=out,
@@ -15486,8 +17069,11 @@ class raw_ops:
         *,
         data_0: Sequence[TensorLike],
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `maximum`."""
+        if _unknown:
+            raise Checks("Maximum").unexpected(raw_ops.Maximum, _unknown)
         return maximum(
             data_0,
             out=out,
@@ -15498,8 +17084,11 @@ class raw_ops:
         *,
         data_0: Sequence[TensorLike],
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `minimum`."""
+        if _unknown:
+            raise Checks("Minimum").unexpected(raw_ops.Minimum, _unknown)
         return minimum(
             data_0,
             out=out,
@@ -15510,8 +17099,11 @@ class raw_ops:
         *,
         X: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `absolute`."""
+        if _unknown:
+            raise Checks("Absolute").unexpected(raw_ops.Absolute, _unknown)
         return absolute(
             X,
             out=out,
@@ -15522,8 +17114,11 @@ class raw_ops:
         *,
         X: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `neg`."""
+        if _unknown:
+            raise Checks("Neg").unexpected(raw_ops.Neg, _unknown)
         return neg(
             X,
             out=out,
@@ -15534,8 +17129,11 @@ class raw_ops:
         *,
         input: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `sign`."""
+        if _unknown:
+            raise Checks("Sign").unexpected(raw_ops.Sign, _unknown)
         return sign(
             input,
             out=out,
@@ -15546,8 +17144,11 @@ class raw_ops:
         *,
         X: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `reciprocal`."""
+        if _unknown:
+            raise Checks("Reciprocal").unexpected(raw_ops.Reciprocal, _unknown)
         return reciprocal(
             X,
             out=out,
@@ -15558,8 +17159,11 @@ class raw_ops:
         *,
         X: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `sqrt`."""
+        if _unknown:
+            raise Checks("Sqrt").unexpected(raw_ops.Sqrt, _unknown)
         return sqrt(
             X,
             out=out,
@@ -15570,8 +17174,11 @@ class raw_ops:
         *,
         input: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `exp`."""
+        if _unknown:
+            raise Checks("Exp").unexpected(raw_ops.Exp, _unknown)
         return exp(
             input,
             out=out,
@@ -15582,8 +17189,11 @@ class raw_ops:
         *,
         input: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `log`."""
+        if _unknown:
+            raise Checks("Log").unexpected(raw_ops.Log, _unknown)
         return log(
             input,
             out=out,
@@ -15594,8 +17204,11 @@ class raw_ops:
         *,
         input: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `erf`."""
+        if _unknown:
+            raise Checks("Erf").unexpected(raw_ops.Erf, _unknown)
         return erf(
             input,
             out=out,
@@ -15606,8 +17219,11 @@ class raw_ops:
         *,
         input: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `sin`."""
+        if _unknown:
+            raise Checks("Sin").unexpected(raw_ops.Sin, _unknown)
         return sin(
             input,
             out=out,
@@ -15618,8 +17234,11 @@ class raw_ops:
         *,
         input: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `cos`."""
+        if _unknown:
+            raise Checks("Cos").unexpected(raw_ops.Cos, _unknown)
         return cos(
             input,
             out=out,
@@ -15630,8 +17249,11 @@ class raw_ops:
         *,
         input: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `tanh`."""
+        if _unknown:
+            raise Checks("Tanh").unexpected(raw_ops.Tanh, _unknown)
         return tanh(
             input,
             out=out,
@@ -15642,8 +17264,11 @@ class raw_ops:
         *,
         X: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `floor`."""
+        if _unknown:
+            raise Checks("Floor").unexpected(raw_ops.Floor, _unknown)
         return floor(
             X,
             out=out,
@@ -15654,8 +17279,11 @@ class raw_ops:
         *,
         X: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `ceil`."""
+        if _unknown:
+            raise Checks("Ceil").unexpected(raw_ops.Ceil, _unknown)
         return ceil(
             X,
             out=out,
@@ -15666,8 +17294,11 @@ class raw_ops:
         *,
         X: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `rint`."""
+        if _unknown:
+            raise Checks("Rint").unexpected(raw_ops.Rint, _unknown)
         return rint(
             X,
             out=out,
@@ -15678,8 +17309,11 @@ class raw_ops:
         *,
         X: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `relu`."""
+        if _unknown:
+            raise Checks("Relu").unexpected(raw_ops.Relu, _unknown)
         return relu(
             X,
             out=out,
@@ -15691,8 +17325,11 @@ class raw_ops:
         X: TensorLike,
         alpha: float | None = 0.01,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `leaky_relu`."""
+        if _unknown:
+            raise Checks("LeakyRelu").unexpected(raw_ops.LeakyRelu, _unknown)
         return leaky_relu(
             X,
             alpha=alpha,
@@ -15705,8 +17342,11 @@ class raw_ops:
         X: TensorLike,
         slope: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `p_relu`."""
+        if _unknown:
+            raise Checks("PRelu").unexpected(raw_ops.PRelu, _unknown)
         return p_relu(
             X,
             slope,
@@ -15719,8 +17359,11 @@ class raw_ops:
         X: TensorLike,
         alpha: float | None = 1.0,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `thresholded_relu`."""
+        if _unknown:
+            raise Checks("ThresholdedRelu").unexpected(raw_ops.ThresholdedRelu, _unknown)
         return thresholded_relu(
             X,
             alpha=alpha,
@@ -15733,8 +17376,11 @@ class raw_ops:
         X: TensorLike,
         alpha: float | None = 1.0,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `elu`."""
+        if _unknown:
+            raise Checks("Elu").unexpected(raw_ops.Elu, _unknown)
         return elu(
             X,
             alpha=alpha,
@@ -15747,8 +17393,11 @@ class raw_ops:
         X: TensorLike,
         alpha: float | None = 1.0,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `celu`."""
+        if _unknown:
+            raise Checks("Celu").unexpected(raw_ops.Celu, _unknown)
         return celu(
             X,
             alpha=alpha,
@@ -15762,8 +17411,11 @@ class raw_ops:
         alpha: float | None = 1.6732631921768188,
         gamma: float | None = 1.0507010221481323,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `selu`."""
+        if _unknown:
+            raise Checks("Selu").unexpected(raw_ops.Selu, _unknown)
         return selu(
             X,
             alpha=alpha,
@@ -15776,8 +17428,11 @@ class raw_ops:
         *,
         X: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `sigmoid`."""
+        if _unknown:
+            raise Checks("Sigmoid").unexpected(raw_ops.Sigmoid, _unknown)
         return sigmoid(
             X,
             out=out,
@@ -15790,8 +17445,11 @@ class raw_ops:
         alpha: float | None = 0.2,
         beta: float | None = 0.5,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `hard_sigmoid`."""
+        if _unknown:
+            raise Checks("HardSigmoid").unexpected(raw_ops.HardSigmoid, _unknown)
         return hard_sigmoid(
             X,
             alpha=alpha,
@@ -15804,8 +17462,11 @@ class raw_ops:
         *,
         X: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `hard_swish`."""
+        if _unknown:
+            raise Checks("HardSwish").unexpected(raw_ops.HardSwish, _unknown)
         return hard_swish(
             X,
             out=out,
@@ -15817,8 +17478,11 @@ class raw_ops:
         X: TensorLike,
         alpha: float | None = 1.0,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `swish`."""
+        if _unknown:
+            raise Checks("Swish").unexpected(raw_ops.Swish, _unknown)
         return swish(
             X,
             alpha=alpha,
@@ -15830,8 +17494,11 @@ class raw_ops:
         *,
         X: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `mish`."""
+        if _unknown:
+            raise Checks("Mish").unexpected(raw_ops.Mish, _unknown)
         return mish(
             X,
             out=out,
@@ -15842,8 +17509,11 @@ class raw_ops:
         *,
         X: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `softplus`."""
+        if _unknown:
+            raise Checks("Softplus").unexpected(raw_ops.Softplus, _unknown)
         return softplus(
             X,
             out=out,
@@ -15854,8 +17524,11 @@ class raw_ops:
         *,
         input: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `softsign`."""
+        if _unknown:
+            raise Checks("Softsign").unexpected(raw_ops.Softsign, _unknown)
         return softsign(
             input,
             out=out,
@@ -15867,8 +17540,11 @@ class raw_ops:
         X: TensorLike,
         approximate: Literal["none", "tanh"] | None = "none",
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `gelu`."""
+        if _unknown:
+            raise Checks("Gelu").unexpected(raw_ops.Gelu, _unknown)
         return gelu(
             X,
             approximate=approximate,
@@ -15882,8 +17558,11 @@ class raw_ops:
         lambd: float | None = 0.5,
         bias: float | None = 0.0,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `shrink`."""
+        if _unknown:
+            raise Checks("Shrink").unexpected(raw_ops.Shrink, _unknown)
         return shrink(
             input,
             lambd=lambd,
@@ -15898,8 +17577,11 @@ class raw_ops:
         least: TensorLike | None = None,
         greatest: TensorLike | None = None,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `clip`."""
+        if _unknown:
+            raise Checks("Clip").unexpected(raw_ops.Clip, _unknown)
         return clip(
             input,
             least,
@@ -15914,8 +17596,11 @@ class raw_ops:
         min_: float | None = -3.4028234663852886e38,
         max_: float | None = 3.4028234663852886e38,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `clip_by_attributes`."""
+        if _unknown:
+            raise Checks("ClipByAttributes").unexpected(raw_ops.ClipByAttributes, _unknown)
         return clip_by_attributes(
             input,
             min_=min_,
@@ -15931,8 +17616,11 @@ class raw_ops:
         saturate: bool | None = True,
         round_mode: Literal["up", "down", "nearest"] | None = "up",
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `cast`."""
+        if _unknown:
+            raise Checks("Cast").unexpected(raw_ops.Cast, _unknown)
         return cast(
             input,
             to=to,
@@ -15949,8 +17637,11 @@ class raw_ops:
         saturate: bool | None = True,
         round_mode: Literal["up", "down", "nearest"] | None = "up",
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `cast_like`."""
+        if _unknown:
+            raise Checks("CastLike").unexpected(raw_ops.CastLike, _unknown)
         return cast_like(
             input,
             target_type,
@@ -15964,8 +17655,11 @@ class raw_ops:
         *,
         input: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `identity`."""
+        if _unknown:
+            raise Checks("Identity").unexpected(raw_ops.Identity, _unknown)
         return identity(
             input,
             out=out,
@@ -15977,8 +17671,11 @@ class raw_ops:
         input: TensorLike,
         to: str,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `bit_cast`."""
+        if _unknown:
+            raise Checks("BitCast").unexpected(raw_ops.BitCast, _unknown)
         return bit_cast(
             input,
             to=to,
@@ -15990,8 +17687,11 @@ class raw_ops:
         *,
         input: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `optional_get_element`."""
+        if _unknown:
+            raise Checks("OptionalGetElement").unexpected(raw_ops.OptionalGetElement, _unknown)
         return optional_get_element(
             input,
             out=out,
@@ -16002,8 +17702,11 @@ class raw_ops:
         *,
         input: TensorLike | None = None,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `optional_has_element`."""
+        if _unknown:
+            raise Checks("OptionalHasElement").unexpected(raw_ops.OptionalHasElement, _unknown)
         return optional_has_element(
             input,
             out=out,
@@ -16018,8 +17721,11 @@ class raw_ops:
         seed: int | None = 0,
         results: int | None = None,
         out: Array | tuple[Array, ...] | None = None,
+        **_unknown: NoReturn,
     ) -> Array | tuple[Array, ...]:
         """See `dropout`."""
+        if _unknown:
+            raise Checks("Dropout").unexpected(raw_ops.Dropout, _unknown)
         return dropout(
             data,
             ratio,
@@ -16039,8 +17745,11 @@ class raw_ops:
         consumed_inputs: Integers | None = None,
         results: int | None = None,
         out: Array | tuple[Array, ...] | None = None,
+        **_unknown: NoReturn,
     ) -> Array | tuple[Array, ...]:
         """See `dropout_by_test`."""
+        if _unknown:
+            raise Checks("DropoutByTest").unexpected(raw_ops.DropoutByTest, _unknown)
         return dropout_by_test(
             data,
             is_test=is_test,
@@ -16058,8 +17767,11 @@ class raw_ops:
         ratio: float | None = 0.5,
         results: int | None = None,
         out: Array | tuple[Array, ...] | None = None,
+        **_unknown: NoReturn,
     ) -> Array | tuple[Array, ...]:
         """See `dropout_with_numbers`."""
+        if _unknown:
+            raise Checks("DropoutWithNumbers").unexpected(raw_ops.DropoutWithNumbers, _unknown)
         return dropout_with_numbers(
             data,
             ratio=ratio,
@@ -16074,8 +17786,11 @@ class raw_ops:
         ratio: float | None = 0.5,
         results: int | None = None,
         out: Array | tuple[Array, ...] | None = None,
+        **_unknown: NoReturn,
     ) -> Array | tuple[Array, ...]:
         """See `dropout_by_attributes`."""
+        if _unknown:
+            raise Checks("DropoutByAttributes").unexpected(raw_ops.DropoutByAttributes, _unknown)
         return dropout_by_attributes(
             data,
             ratio=ratio,
@@ -16096,8 +17811,11 @@ class raw_ops:
         storage_order: bool | None = False,
         results: int | None = None,
         out: Array | tuple[Array, ...] | None = None,
+        **_unknown: NoReturn,
     ) -> Array | tuple[Array, ...]:
         """See `max_pool`."""
+        if _unknown:
+            raise Checks("MaxPool").unexpected(raw_ops.MaxPool, _unknown)
         return max_pool(
             X,
             kernel_shape=kernel_shape,
@@ -16123,8 +17841,11 @@ class raw_ops:
         ceil_mode: bool | None = False,
         count_include_pad: bool | None = False,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `average_pool`."""
+        if _unknown:
+            raise Checks("AveragePool").unexpected(raw_ops.AveragePool, _unknown)
         return average_pool(
             X,
             kernel_shape=kernel_shape,
@@ -16149,8 +17870,11 @@ class raw_ops:
         pads: Integers | None = None,
         ceil_mode: bool | None = False,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `lp_pool`."""
+        if _unknown:
+            raise Checks("LpPool").unexpected(raw_ops.LpPool, _unknown)
         return lp_pool(
             X,
             p=p,
@@ -16168,8 +17892,11 @@ class raw_ops:
         *,
         X: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `global_max_pool`."""
+        if _unknown:
+            raise Checks("GlobalMaxPool").unexpected(raw_ops.GlobalMaxPool, _unknown)
         return global_max_pool(
             X,
             out=out,
@@ -16180,8 +17907,11 @@ class raw_ops:
         *,
         X: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `global_average_pool`."""
+        if _unknown:
+            raise Checks("GlobalAveragePool").unexpected(raw_ops.GlobalAveragePool, _unknown)
         return global_average_pool(
             X,
             out=out,
@@ -16193,8 +17923,11 @@ class raw_ops:
         X: TensorLike,
         p: int | None = 2,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `global_lp_pool`."""
+        if _unknown:
+            raise Checks("GlobalLpPool").unexpected(raw_ops.GlobalLpPool, _unknown)
         return global_lp_pool(
             X,
             p=p,
@@ -16211,8 +17944,11 @@ class raw_ops:
         strides: Integers | None = None,
         pads: Integers | None = None,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `max_unpool`."""
+        if _unknown:
+            raise Checks("MaxUnpool").unexpected(raw_ops.MaxUnpool, _unknown)
         return max_unpool(
             X,
             places,
@@ -16233,8 +17969,11 @@ class raw_ops:
         dilations: Integers | None = None,
         pads: Integers | None = None,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `col2_im`."""
+        if _unknown:
+            raise Checks("Col2Im").unexpected(raw_ops.Col2Im, _unknown)
         return col2_im(
             input,
             image_shape,
@@ -16250,8 +17989,11 @@ class raw_ops:
         *,
         x: TensorLike,
         out: tuple[Array, ...] | None = None,
+        **_unknown: NoReturn,
     ) -> tuple[Array, ...]:
         """See `dynamic_quantize_linear`."""
+        if _unknown:
+            raise Checks("DynamicQuantizeLinear").unexpected(raw_ops.DynamicQuantizeLinear, _unknown)
         return dynamic_quantize_linear(
             x,
             out=out,
@@ -16269,8 +18011,11 @@ class raw_ops:
         axis: int | None = 1,
         block_size: int | None = 0,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `quantize_linear`."""
+        if _unknown:
+            raise Checks("QuantizeLinear").unexpected(raw_ops.QuantizeLinear, _unknown)
         return quantize_linear(
             x,
             y_scale,
@@ -16293,8 +18038,11 @@ class raw_ops:
         axis: int | None = 1,
         block_size: int | None = 0,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `dequantize_linear`."""
+        if _unknown:
+            raise Checks("DequantizeLinear").unexpected(raw_ops.DequantizeLinear, _unknown)
         return dequantize_linear(
             x,
             x_scale,
@@ -16317,8 +18065,11 @@ class raw_ops:
         y_scale: TensorLike,
         y_zero_point: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `q_linear_mat_mul`."""
+        if _unknown:
+            raise Checks("QLinearMatMul").unexpected(raw_ops.QLinearMatMul, _unknown)
         return q_linear_mat_mul(
             a,
             a_scale,
@@ -16350,8 +18101,11 @@ class raw_ops:
         kernel_shape: Integers | None = None,
         group: int | None = 1,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `q_linear_conv`."""
+        if _unknown:
+            raise Checks("QLinearConv").unexpected(raw_ops.QLinearConv, _unknown)
         return q_linear_conv(
             x,
             x_scale,
@@ -16380,8 +18134,11 @@ class raw_ops:
         shape: Integers,
         dtype: str | None = "float32",
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `random_uniform`."""
+        if _unknown:
+            raise Checks("RandomUniform").unexpected(raw_ops.RandomUniform, _unknown)
         return random_uniform(
             seed=seed,
             high=high,
@@ -16400,8 +18157,11 @@ class raw_ops:
         low: float | None = 0.0,
         dtype: str | None = None,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `random_uniform_like`."""
+        if _unknown:
+            raise Checks("RandomUniformLike").unexpected(raw_ops.RandomUniformLike, _unknown)
         return random_uniform_like(
             input,
             seed=seed,
@@ -16420,8 +18180,11 @@ class raw_ops:
         shape: Integers,
         dtype: str | None = "float32",
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `random_normal`."""
+        if _unknown:
+            raise Checks("RandomNormal").unexpected(raw_ops.RandomNormal, _unknown)
         return random_normal(
             seed=seed,
             mean=mean,
@@ -16440,8 +18203,11 @@ class raw_ops:
         scale: float | None = 1.0,
         dtype: str | None = None,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `random_normal_like`."""
+        if _unknown:
+            raise Checks("RandomNormalLike").unexpected(raw_ops.RandomNormalLike, _unknown)
         return random_normal_like(
             input,
             seed=seed,
@@ -16458,8 +18224,11 @@ class raw_ops:
         seed: float | None = 0.0,
         dtype: str | None = None,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `bernoulli`."""
+        if _unknown:
+            raise Checks("Bernoulli").unexpected(raw_ops.Bernoulli, _unknown)
         return bernoulli(
             input,
             seed=seed,
@@ -16475,8 +18244,11 @@ class raw_ops:
         sample_size: int | None = 1,
         dtype: str | None = "int32",
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `multinomial`."""
+        if _unknown:
+            raise Checks("Multinomial").unexpected(raw_ops.Multinomial, _unknown)
         return multinomial(
             input,
             seed=seed,
@@ -16493,8 +18265,11 @@ class raw_ops:
         exclusive: bool | None = False,
         reverse: bool | None = False,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `cum_sum`."""
+        if _unknown:
+            raise Checks("CumSum").unexpected(raw_ops.CumSum, _unknown)
         return cum_sum(
             x,
             axis,
@@ -16511,8 +18286,11 @@ class raw_ops:
         exclusive: bool | None = False,
         reverse: bool | None = False,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `cum_prod`."""
+        if _unknown:
+            raise Checks("CumProd").unexpected(raw_ops.CumProd, _unknown)
         return cum_prod(
             x,
             axis,
@@ -16537,8 +18315,11 @@ class raw_ops:
         activations: Sequence[Literal["Affine", "Elu", "HardSigmoid", "LeakyRelu", "Relu", "ScaledTanh", "Sigmoid", "Softplus", "Softsign", "Tanh", "ThresholdedRelu"]] | None = None,
         results: int | None = None,
         out: Array | tuple[Array, ...] | None = None,
+        **_unknown: NoReturn,
     ) -> Array | tuple[Array, ...]:
         """See `rnn`."""
+        if _unknown:
+            raise Checks("RNN").unexpected(raw_ops.RNN, _unknown)
         return rnn(
             X,
             W,
@@ -16572,8 +18353,11 @@ class raw_ops:
         activations: Sequence[Literal["Affine", "Elu", "HardSigmoid", "LeakyRelu", "Relu", "ScaledTanh", "Sigmoid", "Softplus", "Softsign", "Tanh", "ThresholdedRelu"]] | None = None,
         results: int | None = None,
         out: Array | tuple[Array, ...] | None = None,
+        **_unknown: NoReturn,
     ) -> Array | tuple[Array, ...]:
         """See `gru`."""
+        if _unknown:
+            raise Checks("GRU").unexpected(raw_ops.GRU, _unknown)
         return gru(
             X,
             W,
@@ -16610,8 +18394,11 @@ class raw_ops:
         activations: Sequence[Literal["Affine", "Elu", "HardSigmoid", "LeakyRelu", "Relu", "ScaledTanh", "Sigmoid", "Softplus", "Softsign", "Tanh", "ThresholdedRelu"]] | None = None,
         results: int | None = None,
         out: Array | tuple[Array, ...] | None = None,
+        **_unknown: NoReturn,
     ) -> Array | tuple[Array, ...]:
         """See `lstm`."""
+        if _unknown:
+            raise Checks("LSTM").unexpected(raw_ops.LSTM, _unknown)
         return lstm(
             X,
             W,
@@ -16639,8 +18426,11 @@ class raw_ops:
         noop_with_empty_axes: bool | None = False,
         keepdims: bool | None = True,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `reduce_sum`."""
+        if _unknown:
+            raise Checks("ReduceSum").unexpected(raw_ops.ReduceSum, _unknown)
         return reduce_sum(
             data,
             axes,
@@ -16656,8 +18446,11 @@ class raw_ops:
         axes: Integers | None = None,
         keepdims: bool | None = True,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `reduce_sum_by_attributes`."""
+        if _unknown:
+            raise Checks("ReduceSumByAttributes").unexpected(raw_ops.ReduceSumByAttributes, _unknown)
         return reduce_sum_by_attributes(
             data,
             axes=axes,
@@ -16673,8 +18466,11 @@ class raw_ops:
         noop_with_empty_axes: bool | None = False,
         keepdims: bool | None = True,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `reduce_mean`."""
+        if _unknown:
+            raise Checks("ReduceMean").unexpected(raw_ops.ReduceMean, _unknown)
         return reduce_mean(
             data,
             axes,
@@ -16690,8 +18486,11 @@ class raw_ops:
         axes: Integers | None = None,
         keepdims: bool | None = True,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `reduce_mean_by_attributes`."""
+        if _unknown:
+            raise Checks("ReduceMeanByAttributes").unexpected(raw_ops.ReduceMeanByAttributes, _unknown)
         return reduce_mean_by_attributes(
             data,
             axes=axes,
@@ -16707,8 +18506,11 @@ class raw_ops:
         noop_with_empty_axes: bool | None = False,
         keepdims: bool | None = True,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `reduce_prod`."""
+        if _unknown:
+            raise Checks("ReduceProd").unexpected(raw_ops.ReduceProd, _unknown)
         return reduce_prod(
             data,
             axes,
@@ -16724,8 +18526,11 @@ class raw_ops:
         axes: Integers | None = None,
         keepdims: bool | None = True,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `reduce_prod_by_attributes`."""
+        if _unknown:
+            raise Checks("ReduceProdByAttributes").unexpected(raw_ops.ReduceProdByAttributes, _unknown)
         return reduce_prod_by_attributes(
             data,
             axes=axes,
@@ -16741,8 +18546,11 @@ class raw_ops:
         noop_with_empty_axes: bool | None = False,
         keepdims: bool | None = True,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `reduce_max`."""
+        if _unknown:
+            raise Checks("ReduceMax").unexpected(raw_ops.ReduceMax, _unknown)
         return reduce_max(
             data,
             axes,
@@ -16758,8 +18566,11 @@ class raw_ops:
         axes: Integers | None = None,
         keepdims: bool | None = True,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `reduce_max_by_attributes`."""
+        if _unknown:
+            raise Checks("ReduceMaxByAttributes").unexpected(raw_ops.ReduceMaxByAttributes, _unknown)
         return reduce_max_by_attributes(
             data,
             axes=axes,
@@ -16775,8 +18586,11 @@ class raw_ops:
         noop_with_empty_axes: bool | None = False,
         keepdims: bool | None = True,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `reduce_min`."""
+        if _unknown:
+            raise Checks("ReduceMin").unexpected(raw_ops.ReduceMin, _unknown)
         return reduce_min(
             data,
             axes,
@@ -16792,8 +18606,11 @@ class raw_ops:
         axes: Integers | None = None,
         keepdims: bool | None = True,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `reduce_min_by_attributes`."""
+        if _unknown:
+            raise Checks("ReduceMinByAttributes").unexpected(raw_ops.ReduceMinByAttributes, _unknown)
         return reduce_min_by_attributes(
             data,
             axes=axes,
@@ -16809,8 +18626,11 @@ class raw_ops:
         noop_with_empty_axes: bool | None = False,
         keepdims: bool | None = True,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `reduce_l1`."""
+        if _unknown:
+            raise Checks("ReduceL1").unexpected(raw_ops.ReduceL1, _unknown)
         return reduce_l1(
             data,
             axes,
@@ -16826,8 +18646,11 @@ class raw_ops:
         axes: Integers | None = None,
         keepdims: bool | None = True,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `reduce_l1_by_attributes`."""
+        if _unknown:
+            raise Checks("ReduceL1ByAttributes").unexpected(raw_ops.ReduceL1ByAttributes, _unknown)
         return reduce_l1_by_attributes(
             data,
             axes=axes,
@@ -16843,8 +18666,11 @@ class raw_ops:
         noop_with_empty_axes: bool | None = False,
         keepdims: bool | None = True,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `reduce_l2`."""
+        if _unknown:
+            raise Checks("ReduceL2").unexpected(raw_ops.ReduceL2, _unknown)
         return reduce_l2(
             data,
             axes,
@@ -16860,8 +18686,11 @@ class raw_ops:
         axes: Integers | None = None,
         keepdims: bool | None = True,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `reduce_l2_by_attributes`."""
+        if _unknown:
+            raise Checks("ReduceL2ByAttributes").unexpected(raw_ops.ReduceL2ByAttributes, _unknown)
         return reduce_l2_by_attributes(
             data,
             axes=axes,
@@ -16877,8 +18706,11 @@ class raw_ops:
         noop_with_empty_axes: bool | None = False,
         keepdims: bool | None = True,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `reduce_sum_square`."""
+        if _unknown:
+            raise Checks("ReduceSumSquare").unexpected(raw_ops.ReduceSumSquare, _unknown)
         return reduce_sum_square(
             data,
             axes,
@@ -16894,8 +18726,11 @@ class raw_ops:
         axes: Integers | None = None,
         keepdims: bool | None = True,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `reduce_sum_square_by_attributes`."""
+        if _unknown:
+            raise Checks("ReduceSumSquareByAttributes").unexpected(raw_ops.ReduceSumSquareByAttributes, _unknown)
         return reduce_sum_square_by_attributes(
             data,
             axes=axes,
@@ -16911,8 +18746,11 @@ class raw_ops:
         noop_with_empty_axes: bool | None = False,
         keepdims: bool | None = True,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `reduce_log_sum`."""
+        if _unknown:
+            raise Checks("ReduceLogSum").unexpected(raw_ops.ReduceLogSum, _unknown)
         return reduce_log_sum(
             data,
             axes,
@@ -16928,8 +18766,11 @@ class raw_ops:
         axes: Integers | None = None,
         keepdims: bool | None = True,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `reduce_log_sum_by_attributes`."""
+        if _unknown:
+            raise Checks("ReduceLogSumByAttributes").unexpected(raw_ops.ReduceLogSumByAttributes, _unknown)
         return reduce_log_sum_by_attributes(
             data,
             axes=axes,
@@ -16945,8 +18786,11 @@ class raw_ops:
         noop_with_empty_axes: bool | None = False,
         keepdims: bool | None = True,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `reduce_log_sum_exp`."""
+        if _unknown:
+            raise Checks("ReduceLogSumExp").unexpected(raw_ops.ReduceLogSumExp, _unknown)
         return reduce_log_sum_exp(
             data,
             axes,
@@ -16962,8 +18806,11 @@ class raw_ops:
         axes: Integers | None = None,
         keepdims: bool | None = True,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `reduce_log_sum_exp_by_attributes`."""
+        if _unknown:
+            raise Checks("ReduceLogSumExpByAttributes").unexpected(raw_ops.ReduceLogSumExpByAttributes, _unknown)
         return reduce_log_sum_exp_by_attributes(
             data,
             axes=axes,
@@ -16979,8 +18826,11 @@ class raw_ops:
         keepdims: bool | None = True,
         select_last_index: bool | None = False,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `arg_max`."""
+        if _unknown:
+            raise Checks("ArgMax").unexpected(raw_ops.ArgMax, _unknown)
         return arg_max(
             data,
             axis=axis,
@@ -16997,8 +18847,11 @@ class raw_ops:
         keepdims: bool | None = True,
         select_last_index: bool | None = False,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `arg_min`."""
+        if _unknown:
+            raise Checks("ArgMin").unexpected(raw_ops.ArgMin, _unknown)
         return arg_min(
             data,
             axis=axis,
@@ -17024,8 +18877,11 @@ class raw_ops:
         axes: Integers | None = None,
         keep_aspect_ratio_policy: Literal["stretch", "not_larger", "not_smaller"] | None = "stretch",
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `resize`."""
+        if _unknown:
+            raise Checks("Resize").unexpected(raw_ops.Resize, _unknown)
         return resize(
             X,
             roi,
@@ -17050,8 +18906,11 @@ class raw_ops:
         scales: Numbers,
         mode: Literal["nearest", "linear"] | None = "nearest",
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `resize_by_scales`."""
+        if _unknown:
+            raise Checks("ResizeByScales").unexpected(raw_ops.ResizeByScales, _unknown)
         return resize_by_scales(
             X,
             scales,
@@ -17066,8 +18925,11 @@ class raw_ops:
         scales: Numbers,
         mode: Literal["nearest", "linear"] | None = "nearest",
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `upsample`."""
+        if _unknown:
+            raise Checks("Upsample").unexpected(raw_ops.Upsample, _unknown)
         return upsample(
             X,
             scales,
@@ -17082,8 +18944,11 @@ class raw_ops:
         mode: Literal["nearest", "linear"] | None = "nearest",
         scales: Numbers,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `upsample_by_attributes`."""
+        if _unknown:
+            raise Checks("UpsampleByAttributes").unexpected(raw_ops.UpsampleByAttributes, _unknown)
         return upsample_by_attributes(
             X,
             mode=mode,
@@ -17100,8 +18965,11 @@ class raw_ops:
         axis: int | None = 0,
         reduction: Literal["none", "add", "mul", "max_", "min_"] | None = "none",
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `scatter_elements`."""
+        if _unknown:
+            raise Checks("ScatterElements").unexpected(raw_ops.ScatterElements, _unknown)
         return scatter_elements(
             data,
             indices,
@@ -17119,8 +18987,11 @@ class raw_ops:
         updates: TensorLike,
         axis: int | None = 0,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `scatter`."""
+        if _unknown:
+            raise Checks("Scatter").unexpected(raw_ops.Scatter, _unknown)
         return scatter(
             data,
             indices,
@@ -17137,8 +19008,11 @@ class raw_ops:
         updates: TensorLike,
         reduction: Literal["none", "add", "mul", "max_", "min_"] | None = "none",
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `scatter_nd`."""
+        if _unknown:
+            raise Checks("ScatterND").unexpected(raw_ops.ScatterND, _unknown)
         return scatter_nd(
             data,
             indices,
@@ -17156,8 +19030,11 @@ class raw_ops:
         axis: int | None = -2,
         mode: Literal["linear", "circular"] | None = "linear",
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `tensor_scatter`."""
+        if _unknown:
+            raise Checks("TensorScatter").unexpected(raw_ops.TensorScatter, _unknown)
         return tensor_scatter(
             past_cache,
             update,
@@ -17174,8 +19051,11 @@ class raw_ops:
         indices: TensorLike,
         batch_dims: int | None = 0,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `gather_nd`."""
+        if _unknown:
+            raise Checks("GatherND").unexpected(raw_ops.GatherND, _unknown)
         return gather_nd(
             data,
             indices,
@@ -17190,8 +19070,11 @@ class raw_ops:
         start: int | None = 0,
         end: int | None = 2147483647,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `shape_of`."""
+        if _unknown:
+            raise Checks("ShapeOf").unexpected(raw_ops.ShapeOf, _unknown)
         return shape_of(
             data,
             start=start,
@@ -17204,8 +19087,11 @@ class raw_ops:
         *,
         data: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `size`."""
+        if _unknown:
+            raise Checks("Size").unexpected(raw_ops.Size, _unknown)
         return size(
             data,
             out=out,
@@ -17217,8 +19103,11 @@ class raw_ops:
         input: Integers,
         value: TensorLike | None = None,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `constant_of_shape`."""
+        if _unknown:
+            raise Checks("ConstantOfShape").unexpected(raw_ops.ConstantOfShape, _unknown)
         return constant_of_shape(
             input,
             value,
@@ -17230,8 +19119,11 @@ class raw_ops:
         *,
         value: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `constant`."""
+        if _unknown:
+            raise Checks("Constant").unexpected(raw_ops.Constant, _unknown)
         return constant(
             value,
             out=out,
@@ -17243,8 +19135,11 @@ class raw_ops:
         input: TensorLike,
         shape: Integers,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `expand`."""
+        if _unknown:
+            raise Checks("Expand").unexpected(raw_ops.Expand, _unknown)
         return expand(
             input,
             shape,
@@ -17258,8 +19153,11 @@ class raw_ops:
         limit: TensorLike,
         delta: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `arange_count`."""
+        if _unknown:
+            raise Checks("ArangeCount").unexpected(raw_ops.ArangeCount, _unknown)
         return arange_count(
             start,
             limit,
@@ -17275,8 +19173,11 @@ class raw_ops:
         delta: TensorLike,
         steps: int | None = None,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `arange`."""
+        if _unknown:
+            raise Checks("Arange").unexpected(raw_ops.Arange, _unknown)
         return arange(
             start,
             limit,
@@ -17292,8 +19193,11 @@ class raw_ops:
         k: int | None = 0,
         dtype: str | None = None,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `eye_like`."""
+        if _unknown:
+            raise Checks("EyeLike").unexpected(raw_ops.EyeLike, _unknown)
         return eye_like(
             input,
             k=k,
@@ -17310,8 +19214,11 @@ class raw_ops:
         padding_mode: Literal["zeros", "border", "reflection"] | None = "zeros",
         align_corners: bool | None = False,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `grid_sample`."""
+        if _unknown:
+            raise Checks("GridSample").unexpected(raw_ops.GridSample, _unknown)
         return grid_sample(
             X,
             grid,
@@ -17330,8 +19237,11 @@ class raw_ops:
         padding_mode: Literal["zeros", "border", "reflection"] | None = "zeros",
         align_corners: bool | None = False,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `grid_sample_of_images`."""
+        if _unknown:
+            raise Checks("GridSampleOfImages").unexpected(raw_ops.GridSampleOfImages, _unknown)
         return grid_sample_of_images(
             X,
             grid,
@@ -17356,8 +19266,11 @@ class raw_ops:
         group: int | None = 1,
         offset_group: int | None = 1,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `deform_conv`."""
+        if _unknown:
+            raise Checks("DeformConv").unexpected(raw_ops.DeformConv, _unknown)
         return deform_conv(
             X,
             W,
@@ -17382,8 +19295,11 @@ class raw_ops:
         inverse: bool | None = False,
         onesided: bool | None = False,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `dft`."""
+        if _unknown:
+            raise Checks("DFT").unexpected(raw_ops.DFT, _unknown)
         return dft(
             input,
             dft_length,
@@ -17402,8 +19318,11 @@ class raw_ops:
         inverse: bool | None = False,
         onesided: bool | None = False,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `dft_by_attribute`."""
+        if _unknown:
+            raise Checks("DFTByAttribute").unexpected(raw_ops.DFTByAttribute, _unknown)
         return dft_by_attribute(
             input,
             dft_length,
@@ -17422,8 +19341,11 @@ class raw_ops:
         frame_length: int | None = None,
         onesided: bool | None = True,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `stft`."""
+        if _unknown:
+            raise Checks("STFT").unexpected(raw_ops.STFT, _unknown)
         return stft(
             signal,
             frame_step,
@@ -17438,8 +19360,11 @@ class raw_ops:
         *,
         X: TensorLike,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `non_zero_count`."""
+        if _unknown:
+            raise Checks("NonZeroCount").unexpected(raw_ops.NonZeroCount, _unknown)
         return non_zero_count(
             X,
             out=out,
@@ -17451,8 +19376,11 @@ class raw_ops:
         X: TensorLike,
         found: int | None = None,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `non_zero`."""
+        if _unknown:
+            raise Checks("NonZero").unexpected(raw_ops.NonZero, _unknown)
         return non_zero(
             X,
             found=found,
@@ -17466,8 +19394,11 @@ class raw_ops:
         condition: TensorLike,
         axis: Integers | None = None,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `compress_count`."""
+        if _unknown:
+            raise Checks("CompressCount").unexpected(raw_ops.CompressCount, _unknown)
         return compress_count(
             input,
             condition,
@@ -17483,8 +19414,11 @@ class raw_ops:
         axis: Integers | None = None,
         kept: int | None = None,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `compress`."""
+        if _unknown:
+            raise Checks("Compress").unexpected(raw_ops.Compress, _unknown)
         return compress(
             input,
             condition,
@@ -17499,8 +19433,11 @@ class raw_ops:
         X: TensorLike,
         axis: Integers | None = None,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `unique_count`."""
+        if _unknown:
+            raise Checks("UniqueCount").unexpected(raw_ops.UniqueCount, _unknown)
         return unique_count(
             X,
             axis=axis,
@@ -17516,8 +19453,11 @@ class raw_ops:
         found: int | None = None,
         results: int | None = None,
         out: Array | tuple[Array, ...] | None = None,
+        **_unknown: NoReturn,
     ) -> Array | tuple[Array, ...]:
         """See `unique`."""
+        if _unknown:
+            raise Checks("Unique").unexpected(raw_ops.Unique, _unknown)
         return unique(
             X,
             axis=axis,
@@ -17537,8 +19477,11 @@ class raw_ops:
         score_threshold: TensorLike | None = None,
         center_point_box: int | None = 0,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `non_max_suppression_count`."""
+        if _unknown:
+            raise Checks("NonMaxSuppressionCount").unexpected(raw_ops.NonMaxSuppressionCount, _unknown)
         return non_max_suppression_count(
             boxes,
             scores,
@@ -17560,8 +19503,11 @@ class raw_ops:
         center_point_box: int | None = 0,
         found: int | None = None,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `non_max_suppression`."""
+        if _unknown:
+            raise Checks("NonMaxSuppression").unexpected(raw_ops.NonMaxSuppression, _unknown)
         return non_max_suppression(
             boxes,
             scores,
@@ -17582,8 +19528,11 @@ class raw_ops:
         weights: TensorLike | None = None,
         ngram_counts: Integers,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `tf_idf_vectorizer_count`."""
+        if _unknown:
+            raise Checks("TfIdfVectorizerCount").unexpected(raw_ops.TfIdfVectorizerCount, _unknown)
         return tf_idf_vectorizer_count(
             X,
             ngram_indexes,
@@ -17607,8 +19556,11 @@ class raw_ops:
         ngram_counts: Integers,
         columns: int | None = None,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `tf_idf_vectorizer`."""
+        if _unknown:
+            raise Checks("TfIdfVectorizer").unexpected(raw_ops.TfIdfVectorizer, _unknown)
         return tf_idf_vectorizer(
             X,
             ngram_indexes,
@@ -17632,8 +19584,11 @@ class raw_ops:
         largest: bool | None = True,
         sorted: bool | None = True,
         out: tuple[Array, ...] | None = None,
+        **_unknown: NoReturn,
     ) -> tuple[Array, ...]:
         """See `top_k`."""
+        if _unknown:
+            raise Checks("TopK").unexpected(raw_ops.TopK, _unknown)
         return top_k(
             X,
             K,
@@ -17650,8 +19605,11 @@ class raw_ops:
         K: Integers,
         axis: int | None = -1,
         out: tuple[Array, ...] | None = None,
+        **_unknown: NoReturn,
     ) -> tuple[Array, ...]:
         """See `top_k_of_largest`."""
+        if _unknown:
+            raise Checks("TopKOfLargest").unexpected(raw_ops.TopKOfLargest, _unknown)
         return top_k_of_largest(
             X,
             K,
@@ -17666,8 +19624,11 @@ class raw_ops:
         axis: int | None = -1,
         k: int,
         out: tuple[Array, ...] | None = None,
+        **_unknown: NoReturn,
     ) -> tuple[Array, ...]:
         """See `top_k_by_attribute`."""
+        if _unknown:
+            raise Checks("TopKByAttribute").unexpected(raw_ops.TopKByAttribute, _unknown)
         return top_k_by_attribute(
             X,
             axis=axis,
@@ -17682,8 +19643,11 @@ class raw_ops:
         periodic: bool | None = True,
         output_datatype: str | None = "float32",
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `hann_window`."""
+        if _unknown:
+            raise Checks("HannWindow").unexpected(raw_ops.HannWindow, _unknown)
         return hann_window(
             size,
             periodic=periodic,
@@ -17698,8 +19662,11 @@ class raw_ops:
         periodic: bool | None = True,
         output_datatype: str | None = "float32",
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `hamming_window`."""
+        if _unknown:
+            raise Checks("HammingWindow").unexpected(raw_ops.HammingWindow, _unknown)
         return hamming_window(
             size,
             periodic=periodic,
@@ -17714,8 +19681,11 @@ class raw_ops:
         periodic: bool | None = True,
         output_datatype: str | None = "float32",
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `blackman_window`."""
+        if _unknown:
+            raise Checks("BlackmanWindow").unexpected(raw_ops.BlackmanWindow, _unknown)
         return blackman_window(
             size,
             periodic=periodic,
@@ -17733,8 +19703,11 @@ class raw_ops:
         upper_edge_hertz: float,
         output_datatype: str | None = "float32",
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `mel_weight_matrix`."""
+        if _unknown:
+            raise Checks("MelWeightMatrix").unexpected(raw_ops.MelWeightMatrix, _unknown)
         return mel_weight_matrix(
             num_mel_bins,
             dft_length,
@@ -17757,8 +19730,11 @@ class raw_ops:
         epsilon: float | None = 1e-06,
         norm_coefficient: float | None = 0.0,
         out: tuple[Array, ...] | None = None,
+        **_unknown: NoReturn,
     ) -> tuple[Array, ...]:
         """See `adagrad`."""
+        if _unknown:
+            raise Checks("Adagrad").unexpected(raw_ops.Adagrad, _unknown)
         return adagrad(
             R,
             updates,
@@ -17786,8 +19762,11 @@ class raw_ops:
         norm_coefficient_post: float | None = 0.0,
         norm_coefficient: float | None = 0.0,
         out: tuple[Array, ...] | None = None,
+        **_unknown: NoReturn,
     ) -> tuple[Array, ...]:
         """See `adam`."""
+        if _unknown:
+            raise Checks("Adam").unexpected(raw_ops.Adam, _unknown)
         return adam(
             R,
             updates,
@@ -17816,8 +19795,11 @@ class raw_ops:
         mode: Literal["standard", "nesterov"],
         norm_coefficient: float | None = 0.0,
         out: tuple[Array, ...] | None = None,
+        **_unknown: NoReturn,
     ) -> tuple[Array, ...]:
         """See `momentum`."""
+        if _unknown:
+            raise Checks("Momentum").unexpected(raw_ops.Momentum, _unknown)
         return momentum(
             R,
             updates,
@@ -17830,3 +19812,6 @@ class raw_ops:
             norm_coefficient=norm_coefficient,
             out=out,
         )
+
+
+_library.show(globals())

@@ -57,7 +57,7 @@ class AttributeChecks(OpChecks):
         """One integer."""
         if value is None and default is not None:
             return default
-        number = _index(value)
+        number = index_of(value)
         expected = _integer(minimum, maximum, wide)
         if number is None:
             raise self._wrong_kind(argument, expected, value)
@@ -82,7 +82,7 @@ class AttributeChecks(OpChecks):
             return default
         expected = _listed(count, _integer(minimum, maximum, wide), optional)
         items = self._listed(argument, value, expected, count)
-        numbers = None if items is None else [_index(v) for v in items]
+        numbers = None if items is None else [index_of(v) for v in items]
         if numbers is None or None in numbers:
             raise self._wrong_kind(argument, expected, value)
         found = tuple(n for n in numbers if n is not None)
@@ -104,7 +104,7 @@ class AttributeChecks(OpChecks):
         """A number, as a float."""
         if value is None and default is not None:
             return default
-        number = _number(value)
+        number = number_of(value)
         expected = _bounded("a number", minimum, maximum)
         if number is None:
             raise self._wrong_kind(argument, expected, value)
@@ -128,7 +128,7 @@ class AttributeChecks(OpChecks):
             return default
         expected = _listed(count, _bounded("a number", minimum, maximum), optional)
         items = self._listed(argument, value, expected, count)
-        numbers = None if items is None else [_number(v) for v in items]
+        numbers = None if items is None else [number_of(v) for v in items]
         if numbers is None or None in numbers:
             raise self._wrong_kind(argument, expected, value)
         found = tuple(n for n in numbers if n is not None)
@@ -175,7 +175,7 @@ class AttributeChecks(OpChecks):
             return self._word(argument, value, words, expected), ()
         listed = f"{expected}: {_listed(count, _integer(minimum, maximum, wide), False)}"
         flat = items if len(shape) == 1 else _flattened(items, shape[1])
-        numbers = [_index(v) for v in flat] if flat is not None else []
+        numbers = [index_of(v) for v in flat] if flat is not None else []
         found = tuple(n for n in numbers if n is not None)
         if len(found) != len(numbers):
             raise self.wrong_type(argument, listed, value)
@@ -186,8 +186,12 @@ class AttributeChecks(OpChecks):
     def alias(self, argument: str, value: object, alias: str, other: object) -> object:
         """Whichever of an argument and its alias is given (None if neither is)."""
         if value is not None and other is not None:
-            raise ArgumentValueError(self.op, alias, f"only one of '{argument}' and '{alias}'", "both")
+            raise self.both(argument, alias)
         return value if other is None else other
+
+    def both(self, argument: str, alias: str) -> ArgumentValueError:
+        """The error for an argument that is given by two names, to be raised."""
+        return ArgumentValueError(self.op, alias, f"only one of '{argument}' and '{alias}'", "both")
 
     def name(self, value: object) -> None:
         """A name for the call: a string or None; it is accepted and has no effect."""
@@ -197,7 +201,7 @@ class AttributeChecks(OpChecks):
     def _listed(self, argument: str, value: object, expected: str, count: int) -> Sequence[object] | None:
         """The elements of a sequence, if it is not much longer than `count`; None for what is no sequence."""
         most = max(count, _SHORT)
-        items = _items(value, most)
+        items = items_of(value, most)
         if items is not None and len(items) > most:
             raise self.wrong(argument, expected, value)
         return items
@@ -250,7 +254,7 @@ def _beyond(numbers: Sequence[float], minimum: int | None, maximum: int | None) 
     return any((minimum is not None and n < minimum) or (maximum is not None and n > maximum) for n in numbers)
 
 
-def _index(value: object) -> int | None:
+def index_of(value: object) -> int | None:
     """The integer that a value is, or None; bools and floats are none."""
     if type(value) is int:
         return value
@@ -264,18 +268,18 @@ def _index(value: object) -> int | None:
         return None
 
 
-def _number(value: object) -> float | None:
+def number_of(value: object) -> float | None:
     """The float that a number is, or None; bools are none, and integers beyond a float's range neither."""
     if isinstance(value, float | np.floating):
         return float(value)
-    number = _index(value)
+    number = index_of(value)
     try:
         return None if number is None else float(number)
     except OverflowError:
         return None
 
 
-def _items(value: object, most: int) -> Sequence[object] | None:
+def items_of(value: object, most: int) -> Sequence[object] | None:
     """The elements of a list, a tuple, another sequence or an array, no more than one beyond `most`; None for what is
     no sequence.
 
@@ -297,7 +301,7 @@ def _flattened(rows: Sequence[object], width: int) -> list[object] | None:
     """The elements of rows of some width, in order; None if a row is none."""
     found: list[object] = []
     for row in rows:
-        items = _items(row, width)
+        items = items_of(row, width)
         if items is None or len(items) != width:
             return None
         found += items

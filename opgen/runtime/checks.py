@@ -2,10 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import FunctionType
+from typing import cast
+
+from opgen.diagnostics import did_you_mean
 from opgen.runtime.arguments import AttributeChecks
+from opgen.runtime.describe import describe
 from opgen.runtime.dimensions import DimensionChecks
+from opgen.runtime.errors import UnknownArgumentError
 from opgen.runtime.tensors import TensorChecks
+
+_SHOWN = 60
+"""Letters of an unknown keyword that a message shows."""
+_LISTED = 20
+"""Arguments that a message lists."""
 
 
 class Checks(AttributeChecks, TensorChecks, DimensionChecks):
     """The checks of one op's calls, by the op's name."""
+
+    def unexpected(self, function: object, unknown: Mapping[str, object]) -> UnknownArgumentError:
+        """The error for keywords that a generated function does not have, to be raised."""
+        code = cast("FunctionType", function).__code__
+        known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        name, value = next(iter(unknown.items()))
+        listed = f"{', '.join(known[:_LISTED])}{', ...' if len(known) > _LISTED else ''}"
+        return UnknownArgumentError(
+            self.op, name[:_SHOWN], did_you_mean(name, known) or f"it takes {listed}", describe(value)
+        )

@@ -31,6 +31,14 @@ class ArgumentTypeError(ArgumentError, TypeError):
     """An argument of the wrong kind, or a tensor of the wrong scalar type."""
 
 
+class UnknownArgumentError(ArgumentTypeError):
+    """A keyword that an op's function does not have; `expected` is the one that was meant, or all that there are."""
+
+    def __init__(self, op: str, argument: str, expected: str, given: str) -> None:
+        super().__init__(op, argument, expected, given)
+        self.args = (f"{op}: unknown argument '{argument}'; {expected}",)
+
+
 class CallMemoryError(UserError, MemoryError):
     """A call whose temporary results this machine's memory cannot hold."""
 

@@ -45,6 +45,7 @@ from opgen.runtime.views import arrays, learn
 
 if TYPE_CHECKING:
     from opgen.runtime.devices.cuda_driver import Device
+    from opgen.runtime.signatures import Signatures
     from opgen.spec.model import Module
 
 __all__ = ["PLANS", "Call", "Launch", "Operator", "fingerprint"]
@@ -59,8 +60,8 @@ _DEEPEST = 5
 _LOOKS = 8
 """How often a call is checked again whose tensors change while its kernel is built."""
 
-_Plain: TypeAlias = "tuple[int | float | str | None, ...]"
-_attributes = marshal.dumps
+_attributes = cast("Callable[[object, int], bytes]", marshal.dumps)
+"""What tells the attributes of calls apart; a ValueError for what it cannot serialise."""
 
 
 class Elsewhere(Protocol):
@@ -81,7 +82,8 @@ class Operator:
     """One op of a generated module.  `check` is its generated check, `resolve` finds its kernels.
 
     `elsewhere` gives, when it is first needed, what runs its calls on devices; without it they are refused.  `refuse`
-    gives the error of a call whose integers cannot be computed; `module` the spec that the op is of.
+    gives the error of a call whose integers cannot be computed; `module` the spec that the op is of; `signatures` read
+    calls of a function that takes its arguments in several orders.
     """
 
     def __init__(
@@ -92,6 +94,7 @@ class Operator:
         elsewhere: Callable[[], Elsewhere] | None = None,
         refuse: Refuse | None = None,
         module: Callable[[], Module] | None = None,
+        signatures: Signatures | None = None,
     ) -> None:
         self.module = module
         self._refuse = refuse
@@ -99,13 +102,14 @@ class Operator:
         self._elsewhere = elsewhere
         self._check = check
         self._resolve = resolve
+        self._signatures = signatures
         self._plans: dict[object, Plan] = {}
         self._last: dict[bytes, Launcher] = {}
 
     def __call__(self, tensors: tuple[object, ...], rest: tuple[object, ...], out: object) -> Array:
         """Run an op that has one result."""
         try:
-            launch = self._last.get(_attributes(cast("_Plain", rest), 2))
+            launch = self._last.get(_attributes(rest, 2))
         except ValueError:
             launch = None
         if launch is not None and chosen() is None and asked() is None:
@@ -124,11 +128,15 @@ class Operator:
 
     def prepare(self, tensors: tuple[object, ...], rest: tuple[object, ...]) -> Prepared:
         """A handle for calls like this one of an op that has one result; the tensors' contents are not looked at."""
-        return Prepared(self.name, self._plan(self.checked(tensors, rest)))
+        return Prepared(self.name, self._plan(self.checked(tensors, self._in_order(rest))))
 
     def prepare_several(self, tensors: tuple[object, ...], rest: tuple[object, ...]) -> PreparedSeveral:
         """A handle for calls like this one of an op that has several results."""
-        return PreparedSeveral(self.name, self._plan(self.checked(tensors, rest)))
+        return PreparedSeveral(self.name, self._plan(self.checked(tensors, self._in_order(rest))))
+
+    def _in_order(self, written: tuple[object, ...]) -> tuple[object, ...]:
+        """The arguments besides tensors in the op's own order, whichever signature the call is written in."""
+        return written if self._signatures is None else self._signatures.read(written)
 
     def _again(self, tensors: tuple[object, ...], rest: tuple[object, ...], out: Out) -> tuple[Array, ...]:
         """Run a call that is not the last one with its attributes: perhaps one that was made before."""
@@ -139,21 +147,22 @@ class Operator:
         if plan is None or chosen() is not None:
             return self._first(tensors, rest, out)
         if len(plan.results) == 1 and asked() is None:
-            self._last[_attributes(cast("_Plain", rest), 2)] = plan.launcher()
+            self._last[_attributes(rest, 2)] = plan.launcher()
         results = plan.on(cast("tuple[Array, ...]", given), out if seen_out is None else seen_out)
         return for_caller(results, out, seen is not None)
 
-    def _first(self, tensors: tuple[object, ...], rest: tuple[object, ...], out: Out) -> tuple[Array, ...]:
+    def _first(self, tensors: tuple[object, ...], written: tuple[object, ...], out: Out) -> tuple[Array, ...]:
         """Run a call that is not known, or not known to be: checked in full.
 
-        It is remembered only if the attributes are still what they were: a kernel may take long to build, and another
-        thread may have changed a list meanwhile.
+        It is remembered as it is written, and only if the attributes are still what they were: a kernel may take long
+        to build, and another thread may have changed a list meanwhile.
         """
+        key = _plain_key(written)
+        rest = self._in_order(written)
         if (symbol := symbol_among(tensors)) is not None:
             return cast("tuple[Array, ...]", symbol.called(self, tensors, rest, out))
         if self._elsewhere is not None and any(map(is_device_array, tensors)):
             return self._in_place(self._elsewhere(), tensors, rest, out)
-        key = _plain_key(rest)
         if self._elsewhere is not None and (device := chosen_device()) is not None:
             call = self.checked(tensors, rest)
             return cast("tuple[Array, ...]", self._elsewhere().copied(call, out, device))
@@ -162,7 +171,7 @@ class Operator:
         results = plan.new(given, out)
         read = plan.readable(given)
         in_place = all(a is b for a, b in zip(read, given, strict=True))
-        if key is not None and in_place and key == _plain_key(rest):
+        if key is not None and in_place and key == _plain_key(written):
             self._remember((asked(), plan.key(given, key)), plan)
         plan.run(read, results)
         for t in (*tensors, *(out or ())):
@@ -250,14 +259,14 @@ def fingerprint(tensors: tuple[object, ...], rest: tuple[object, ...]) -> tuple[
             return None
         key += (a.dtype, a.shape)
     try:
-        return (*key, marshal.dumps(cast("_Plain", rest), 2))
+        return (*key, _attributes(rest, 2))
     except ValueError:
         return None
 
 
 def _plain_key(rest: tuple[object, ...]) -> bytes | None:
     """What decides of the attributes of a call; None if one is no plain Python value."""
-    return marshal.dumps(cast("_Plain", rest), 2) if _is_plain(rest) else None
+    return _attributes(rest, 2) if _is_plain(rest) else None
 
 
 def _look(tensors: tuple[object, ...]) -> list[object]:

@@ -30,7 +30,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from opgen.diagnostics import CheckFailed, UserError, did_you_mean
 from opgen.locks import BUILD
@@ -38,6 +38,7 @@ from opgen.runtime.algorithms import mode
 from opgen.runtime.call import Call, Check, Launch, without_memory
 from opgen.runtime.counters import register
 from opgen.runtime.operator import Operator
+from opgen.runtime.shown import show
 
 if TYPE_CHECKING:
     from opgen.loop.nodes import Kernel
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from opgen.runtime.kernel import CompiledKernel
     from opgen.runtime.limits import CheckedKernel
     from opgen.runtime.sharing import Work
+    from opgen.runtime.signatures import Signatures
     from opgen.spec.environment import AttrStored, Environment
     from opgen.spec.model import Module, OpSpec
 
@@ -113,12 +115,18 @@ class Library:
                     self._hash = hashlib.sha256(self.path.read_bytes()).hexdigest()
             return self._hash
 
-    def operator(self, name: str, check: Check) -> Operator:
-        """The operator of an op, to be made once."""
+    def operator(self, name: str, check: Check, signatures: Signatures | None = None) -> Operator:
+        """The operator of an op, to be made once; `signatures` are those of its function, if there are several."""
         kernels = self.kernels[name] = Kernels(self, name)
-        made = self.operators[name] = Operator(name, check, kernels, kernels.device_calls, kernels.refuse, self.module)
+        made = self.operators[name] = Operator(
+            name, check, kernels, kernels.device_calls, kernels.refuse, self.module, signatures
+        )
         kernels.forget_plans = made.forget
         return made
+
+    def show(self, names: Mapping[str, Any], **signed: str) -> None:
+        """Set the signatures that the functions of the module show (`opgen.runtime.shown`)."""
+        show(names, signed)
 
 
 @dataclass

@@ -36,7 +36,7 @@ def test_as_a_formatter_would_write_it(path: Path) -> None:
 
 
 def test_types_are_checked(tmp_path: Path) -> None:
-    """The module passes mypy's strict mode, and a wrong word is found by it."""
+    """The module passes mypy's strict mode in every version of its calls; a wrong word or keyword is found by it."""
     for path in (OPS, SAMPLES):
         (tmp_path / f"{path.stem}.py").write_text(render_module(spec(path)))
     (tmp_path / "py.typed").touch()
@@ -48,6 +48,15 @@ def test_types_are_checked(tmp_path: Path) -> None:
         "nn_ops.depthwise_conv2d(x.tolist(), x, (1, 1, 1, 1), pads, rate=np.array([1, 1]))\n"
         "nn_ops.raw_ops.Conv2D(input=x, filter=x, strides=[1, 1, 1, 1], padding='VALID')\n"
         "nn_ops.conv2d(x, x, [1, 1, 1, 1], 'same')\n"
+        "nn_ops.conv2d(x, x, [1, 1, 1, 1], 'SAME', True, [], 'NHWC', [1, 1, 1, 1], 'layer')\n"
+        "nn_ops.conv2d(x, x, [1, 1, 1, 1], 'SAME', None, 'NHWC', 'layer')\n"
+        "nn_ops.conv2d(x, x, [1, 1, 1, 1], pads, True, 'NHWC', [1, 1, 1, 1], 'layer')\n"
+        "nn_ops.conv2d(x, filters=x, strides=[2, 2], padding=pads, use_cudnn_on_gpu=True)\n"
+        "nn_ops.conv2d(x, x, 2, 'SAME', 'NHWC', None, 'layer')\n"
+        "nn_ops.conv2d(x, filters=x, strides=2, padding='SAME', dilations=2)\n"
+        "nn_ops.depthwise_conv2d_backprop_filter(x, [1, 1, 1, 1], x, [1, 1, 1, 1], pads, 'NHWC', [1, 1, 1, 1])\n"
+        "nn_ops.prepare.conv2d(x, x, 2, 'SAME', 'NHWC')(x, x)\n"
+        "nn_ops.conv2d_backprop_filter_v2(x, x, x, [1, 1, 1, 1], 'SAME', dilation=[1, 1, 1, 1])\n"
     )
     command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--follow-imports=silent"]
     command += ["--cache-dir", str(tmp_path / "cache"), "."]
@@ -55,8 +64,9 @@ def test_types_are_checked(tmp_path: Path) -> None:
         command, cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "MYPYPATH": str(ROOT)}, check=False
     )
     lines = [line for line in found.stdout.splitlines() if "error" in line]
-    assert len(lines) == 1, found.stdout + found.stderr
+    assert len(lines) == 2, found.stdout + found.stderr
     assert lines[0].startswith("use.py:8: error: Argument 4")
+    assert lines[1].startswith('use.py:17: error: Argument "dilation"')
 
 
 HOSTILE = (

@@ -10,6 +10,7 @@ from math import prod
 import jinja2
 
 from opgen.bindings.formula import Formula
+from opgen.bindings.signatures import calls
 from opgen.dtypes import lookup
 from opgen.spec import syntax as s
 from opgen.spec.limits import VARIANTS
@@ -42,6 +43,7 @@ class SupportView:
     function: str
     summary: str
     attributes: tuple[AttributeView, ...]
+    signatures: tuple[tuple[str, str], ...]
     requirements: tuple[str, ...]
     algorithms: tuple[str, ...]
     heading: str
@@ -103,6 +105,7 @@ def support_view(op: OpSpec) -> SupportView:
         function=plain(op.function_name),
         summary=paragraph((op.doc or "").strip().partition("\n\n")[0]),
         attributes=tuple(_attribute(op, a) for a in op.attrs if a.carried_by is None),
+        signatures=tuple((plain(label), plain(call)) for label, call in calls(op)),
         requirements=tuple(plain(r) for r in requirements),
         algorithms=tuple(plain(_algorithm(a, formula)) for a in op.algorithms),
         heading=plain(", ".join(a.name for a in words)),

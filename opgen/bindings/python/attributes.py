@@ -46,7 +46,7 @@ def _parameter(op: OpSpec, scope: OpScope, argument: str) -> ParameterView:
         return ParameterView(name, "TensorLike")
     if attr.counter:
         return ParameterView(name, "int | None", "None")
-    annotation = _annotation(op, attr)
+    annotation = annotation_of(op, attr)
     if attr.alias is not None:
         return ParameterView(name, f"{annotation} | None", "None")
     if not _has_default(attr):
@@ -59,7 +59,8 @@ def _has_default(attr: Attr) -> bool:
     return attr.has_default or attr.optional
 
 
-def _annotation(op: OpSpec, attr: Attr) -> str:
+def annotation_of(op: OpSpec, attr: Attr) -> str:
+    """The values of an attribute as a type."""
     match attr.kind:
         case "enum" | "layout":
             words = f"Literal[{', '.join(literal(v) for v in plain_words(attr))}]"

@@ -11,6 +11,7 @@ from opgen.bindings.formula import Formula
 from opgen.bindings.python.attributes import plain_words
 from opgen.bindings.python.scope import OpScope
 from opgen.bindings.python.text import literal, paragraphs, wrapped
+from opgen.bindings.signatures import calls, form_notes, other_names
 from opgen.spec.model import Attr, Example, ExampleValue, OpSpec, Reduce, Require, ShapeLet, Sizes, Tensor
 from opgen.spec.walk import subexpressions
 
@@ -25,7 +26,10 @@ def op_docstring(op: OpSpec, scope: OpScope, function: str) -> str:
     lines = [summary, *(["", *paragraphs(rest, TEXT)] if rest else []), "", "Args:"]
     for argument in op.signature:
         lines += _item(scope.arguments.get(argument, argument), _argument(op, formula, argument))
+    for other, argument in other_names(op).items():
+        lines += _item(other, f"Another name for `{argument}`.")
     lines += _item("out", _OUT if len(op.outputs) == 1 else f"A tuple of {len(op.outputs)} arrays. {_OUT}")
+    lines += _signatures(op)
     lines += ["", "Returns:"]
     for output in op.outputs:
         lines += _item(output.name, f"{_tensor(formula, output)} {output.doc}")
@@ -38,6 +42,15 @@ def op_docstring(op: OpSpec, scope: OpScope, function: str) -> str:
     for example in op.examples:
         lines += ["", *_example(op, scope, function, example)]
     return "\n".join(lines)
+
+
+def _signatures(op: OpSpec) -> Iterator[str]:
+    """A table of the calls that the function takes, if these are several."""
+    rows = list(calls(op))
+    if rows:
+        yield from ("", "Signatures (a call that fits several means the same in each, or is refused):")
+        for label, call in rows:
+            yield from wrapped(f"{label}: {call}", TEXT, "    ")
 
 
 _OUT = (
@@ -71,7 +84,7 @@ def _argument(op: OpSpec, formula: Formula, argument: str) -> str:
         return f"integers {' or '.join(forms)}. {given.doc}"
     for attr in op.attrs:
         if argument == attr.name:
-            return f"{_values(op, attr)} {attr.doc}{_default(attr)}{_notes(attr)}"
+            return f"{_values(op, attr)} {attr.doc}{_default(attr)}{_notes(attr)}{form_notes(op, argument)}"
         if argument == attr.alias:
             return f"Another name for `{attr.name}`."
     return "A name for the call; accepted, without effect."

@@ -13,7 +13,7 @@ from opgen.spec.model import Module
 
 _IMPORTS = {
     "collections.abc": ("Sequence",),
-    "typing": ("Literal",),
+    "typing": ("Literal", "NoReturn", "overload"),
     "opgen.bindings.python.generic": ("Generic",),
     "opgen.runtime.arguments": ("Integers", "Numbers"),
     "opgen.runtime.call": ("Call",),
@@ -21,6 +21,7 @@ _IMPORTS = {
     "opgen.runtime.dimensions": ("logical", "padded", "rows", "stretched", "whole_of"),
     "opgen.runtime.recording": ("counted",),
     "opgen.runtime.plan": ("Prepared", "PreparedSeveral"),
+    "opgen.runtime.signatures": ("Elements", "InPlace", "Signature", "Signatures", "Takes"),
     "opgen.runtime.specialize": ("Library",),
     "opgen.runtime.tensors": ("Array", "TensorLike", "plain_vector"),
 }

@@ -18,8 +18,10 @@ from opgen.bindings.python.expressions import PythonPrinter
 from opgen.bindings.python.generic_view import GenericView, generic_view
 from opgen.bindings.python.layout import fit
 from opgen.bindings.python.scope import RESERVED, OpScope
+from opgen.bindings.python.signed import SignedView, signed_view
 from opgen.bindings.python.sizes import SizeStatements
 from opgen.bindings.python.text import Names, comment, docstring, literal, paragraphs
+from opgen.bindings.signatures import other_functions
 from opgen.spec.dimensions import size_name
 from opgen.spec.model import AttrValue, Expr, Function, FunctionCall, Module, OpSpec, Require, ShapeLet, Tensor
 from opgen.spec.walk import subexpressions
@@ -62,6 +64,13 @@ class OpView:
     statements: tuple[str, ...]
     call: tuple[str, ...]
     counts: tuple[str, ...]
+    signed: SignedView | None = None
+
+    @property
+    def operator_line(self) -> str:
+        """The statement that makes the operator."""
+        signed = "" if self.signed is None else f", {self.signed.data}"
+        return f"{self.operator} = _library.operator({literal(self.name)}, {self.checker}{signed})"
 
 
 @dataclass(frozen=True)
@@ -76,6 +85,12 @@ class ModuleView:
     ops: tuple[OpView, ...]
     generics: tuple[GenericView, ...] = ()
 
+    @property
+    def show(self) -> str:
+        """The statement that sets what the functions show as their signatures."""
+        signed = [f"{op.function}={literal(op.registered)}" for op in self.ops if op.signed is not None]
+        return f"_library.show({', '.join(['globals()', *signed])})"
+
 
 def module_view(module: Module, source: str, spec_file: str) -> ModuleView:
     """The view of a module; `source` is the spec's name for readers, `spec_file` the file beside it with the
@@ -87,6 +102,7 @@ def module_view(module: Module, source: str, spec_file: str) -> ModuleView:
     ops = tuple(_op_view(module, op, names, raw, functions) for op in module.ops)
     generics = tuple(generic_view(module, op, names, raw) for op in module.generics)
     functions_of = [*(op.function for op in ops), *(op.function for op in generics)]
+    functions_of += [other for op in ops if op.signed is not None for other in op.signed.others]
     text = module.doc or f"The ops of {module.name}."
     return ModuleView(
         source=comment(source),
@@ -159,6 +175,7 @@ def _op_view(module: Module, op: OpSpec, names: Names, raw: Names, functions: di
     rest = tuple(a for a in arguments if a not in tensors)
     vectors = {scope.arguments[i.name] for i in op.inputs if not isinstance(i, Tensor)}
     single = len(op.outputs) == 1
+    names.reserve(*other_functions(op))
     return OpView(
         name=op.name,
         registered=raw.fresh(op.name),
@@ -177,6 +194,7 @@ def _op_view(module: Module, op: OpSpec, names: Names, raw: Names, functions: di
         statements=tuple(line for s in _statements(op, scope, functions) for line in fit(s, 4)),
         call=tuple(line for a in _call(op, scope, functions) for line in fit(f"{a},", 8)),
         counts=tuple(count_statements(module, op, scope.arguments)),
+        signed=signed_view(op, scope, tuple(n for n in op.signature if n not in {t.name for t in op.tensors})),
     )
 
 
