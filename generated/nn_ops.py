@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, NoReturn, overload
 
 from opgen.runtime.arguments import Integers
 from opgen.runtime.call import Call
 from opgen.runtime.checks import Checks
 from opgen.runtime.dimensions import logical, padded, rows
 from opgen.runtime.plan import Prepared
+from opgen.runtime.signatures import Elements, InPlace, Signature, Signatures, Takes
 from opgen.runtime.specialize import Library
 from opgen.runtime.tensors import Array, TensorLike, plain_vector
 
@@ -21,6 +22,8 @@ __all__ = [
     "conv2d_backprop_input",
     "conv2d_backprop_input_v2",
     "depthwise_conv2d",
+    "depthwise_conv2d_backprop_filter",
+    "depthwise_conv2d_backprop_input",
     "depthwise_conv2d_native",
     "depthwise_conv2d_native_backprop_filter",
     "depthwise_conv2d_native_backprop_input",
@@ -46,7 +49,8 @@ def _window(size: int, taps: int, stride: int, dilation: int, padding: str, befo
     return count, head
 
 
-def conv2d(
+@overload
+def conv2d(  # the operator
     input: TensorLike,
     filter: TensorLike,
     strides: Integers,
@@ -58,6 +62,71 @@ def conv2d(
     name: str | None = None,
     *,
     out: Array | None = None,
+) -> Array: ...
+@overload
+def conv2d(  # TensorFlow 1.0
+    input: TensorLike,
+    filter: TensorLike,
+    strides: Integers,
+    padding: Literal["SAME", "VALID", "EXPLICIT"],
+    use_cudnn_on_gpu: bool | None = True,
+    data_format: Literal["NHWC", "NCHW"] | None = "NHWC",
+    name: str | None = None,
+    *,
+    out: Array | None = None,
+) -> Array: ...
+@overload
+def conv2d(  # TensorFlow 1.15
+    input: TensorLike,
+    filter: TensorLike,
+    strides: int | Integers,
+    padding: Literal["SAME", "VALID"] | Sequence[Integers],
+    use_cudnn_on_gpu: bool | None = True,
+    data_format: Literal["NHWC", "NCHW"] | None = "NHWC",
+    dilations: int | Integers | None = [1, 1, 1, 1],
+    name: str | None = None,
+    *,
+    out: Array | None = None,
+) -> Array: ...
+@overload
+def conv2d(  # TensorFlow 2
+    input: TensorLike,
+    filter: TensorLike,
+    strides: int | Integers,
+    padding: Literal["SAME", "VALID"] | Sequence[Integers],
+    data_format: Literal["NHWC", "NCHW"] | None = "NHWC",
+    dilations: int | Integers | None = [1, 1, 1, 1],
+    name: str | None = None,
+    *,
+    out: Array | None = None,
+) -> Array: ...
+@overload
+def conv2d(  # TensorFlow 1.15
+    input: TensorLike,
+    *,
+    filters: TensorLike,
+    strides: int | Integers,
+    padding: Literal["SAME", "VALID"] | Sequence[Integers],
+    use_cudnn_on_gpu: bool | None = True,
+    data_format: Literal["NHWC", "NCHW"] | None = "NHWC",
+    dilations: int | Integers | None = [1, 1, 1, 1],
+    name: str | None = None,
+    out: Array | None = None,
+) -> Array: ...
+def conv2d(
+    input: TensorLike,
+    filter: TensorLike | None = None,
+    strides: Integers | int | None = None,
+    padding: Literal["SAME", "VALID", "EXPLICIT"] | Sequence[Integers] | None = None,
+    *_given: object,
+    use_cudnn_on_gpu: bool | None = None,
+    explicit_paddings: Integers | None = None,
+    data_format: Literal["NHWC", "NCHW"] | None = None,
+    dilations: Integers | int | None = None,
+    name: str | None = None,
+    filters: TensorLike | None = None,
+    out: Array | None = None,
+    **_unknown: object,
 ) -> Array:
     """2-D convolution of a 4-D `input` with a 4-D `filter`.
 
@@ -72,19 +141,33 @@ def conv2d(
         filter: T[filter_height, filter_width, group_channels, groups * group_outputs]. The weights, [height, width,
             input channels of a group, output channels] in every data format.
         strides: 4 integers, at least 1. The step of the window along each dimension, in the order of `data_format`;
-            1 for batch and channels.
+            1 for batch and channels. In TensorFlow 1.15 and TensorFlow 2 also one integer for H and W, or a list of
+            2, one for each; the other elements are 1.
         padding: One of "SAME", "VALID", "EXPLICIT". How the input is padded: SAME keeps ceil(size / stride), VALID
-            pads nothing, EXPLICIT is `explicit_paddings`.
+            pads nothing, EXPLICIT is `explicit_paddings`. In TensorFlow 1.15 and TensorFlow 2 also 4 lists of 2
+            integers in place of EXPLICIT and `explicit_paddings`.
         use_cudnn_on_gpu: True or False. Accepted for source compatibility; it has no effect. The default is True.
         explicit_paddings: 8 integers, at least 0, or none. Padding before and after each dimension, in the order of
             `data_format`, if `padding` is EXPLICIT; else empty.
         data_format: One of "NHWC", "NCHW". The order of the dimensions of images: batch, height, width and
             channels. The default is "NHWC".
         dilations: 4 integers, at least 1. The distance between taps of the window along each dimension; 1 for batch
-            and channels. The default is [1, 1, 1, 1].
+            and channels. The default is [1, 1, 1, 1]. In TensorFlow 1.15 and TensorFlow 2 also one integer for H
+            and W, or a list of 2, one for each; the other elements are 1.
         name: A name for the call; accepted, without effect.
+        filters: Another name for `filter`.
         out: Where to write the result: a C-contiguous writeable numpy array of its shape and type, or a tensor of
             another library that lends such memory by DLPack; it shares no memory with the inputs.
+
+    Signatures (a call that fits several means the same in each, or is refused):
+        the operator: conv2d(input, filter, strides, padding, use_cudnn_on_gpu=True, explicit_paddings=[],
+            data_format="NHWC", dilations=[1, 1, 1, 1], name=None)
+        TensorFlow 1.0: conv2d(input, filter, strides, padding, use_cudnn_on_gpu=True, data_format="NHWC",
+            name=None)
+        TensorFlow 1.15: conv2d(input, filter or filters, strides, padding, use_cudnn_on_gpu=True,
+            data_format="NHWC", dilations=[1, 1, 1, 1], name=None)
+        TensorFlow 2: conv2d(input, filters, strides, padding, data_format="NHWC", dilations=[1, 1, 1, 1],
+            name=None)
 
     Returns:
         output: T[batch, out_height, out_width, groups * group_outputs] in the order of `data_format`. One value for
@@ -118,6 +201,12 @@ def conv2d(
         >>> conv2d(input=[[[[1], [2], [3]], [[4], [5], [6]], [[7], [8], [9]]]], filter=[[[[1]], [[1]]], [[[1]], [[1]]]], strides=[1, 1, 1, 1], padding="VALID").tolist()
         [[[[12.0], [16.0]], [[24.0], [28.0]]]]
     """
+    if _unknown:
+        raise Checks("Conv2D").unexpected(conv2d, _unknown)
+    if filters is not None:
+        if filter is not None:
+            raise Checks("Conv2D").both("filter", "filters")
+        filter = filters
     return _conv2d(
         (input, filter),
         (
@@ -128,6 +217,7 @@ def conv2d(
             data_format,
             dilations,
             None if type(name) is str else name,
+            _given,
         ),
         out,
     )
@@ -227,10 +317,66 @@ def _check_conv2d(
     )
 
 
-_conv2d = _library.operator("Conv2D", _check_conv2d)
+_conv2d = _library.operator(
+    "Conv2D",
+    _check_conv2d,
+    Signatures(
+        "Conv2D",
+        rest=("strides", "padding", "use_cudnn_on_gpu", "explicit_paddings", "data_format", "dilations", "name"),
+        common=4,
+        needed=("strides", "padding"),
+        takes={
+            "strides": Takes(lengths=(4,)),
+            "padding": Takes(words=("SAME", "VALID", "EXPLICIT")),
+            "use_cudnn_on_gpu": Takes(flag=True),
+            "explicit_paddings": Takes(lengths=(8, 0)),
+            "data_format": Takes(words=("NHWC", "NCHW")),
+            "dilations": Takes(lengths=(4,)),
+            "name": Takes(text=True),
+        },
+        signatures=(
+            Signature(
+                "the operator",
+                (
+                    "input",
+                    "filter",
+                    "strides",
+                    "padding",
+                    "use_cudnn_on_gpu",
+                    "explicit_paddings",
+                    "data_format",
+                    "dilations",
+                    "name",
+                ),
+            ),
+            Signature(
+                "TensorFlow 1.0", ("input", "filter", "strides", "padding", "use_cudnn_on_gpu", "data_format", "name")
+            ),
+            Signature(
+                "TensorFlow 1.15",
+                ("input", "filter", "strides", "padding", "use_cudnn_on_gpu", "data_format", "dilations", "name"),
+                forms={
+                    "strides": Elements("HW", 1, "data_format", "NHWC"),
+                    "padding": InPlace(("SAME", "VALID"), "EXPLICIT", "explicit_paddings", (4, 2), minimum=0),
+                    "dilations": Elements("HW", 1, "data_format", "NHWC"),
+                },
+            ),
+            Signature(
+                "TensorFlow 2",
+                ("input", "filter", "strides", "padding", "data_format", "dilations", "name"),
+                forms={
+                    "strides": Elements("HW", 1, "data_format", "NHWC"),
+                    "padding": InPlace(("SAME", "VALID"), "EXPLICIT", "explicit_paddings", (4, 2), minimum=0),
+                    "dilations": Elements("HW", 1, "data_format", "NHWC"),
+                },
+            ),
+        ),
+    ),
+)
 
 
-def depthwise_conv2d_native(
+@overload
+def depthwise_conv2d_native(  # the operator
     input: TensorLike,
     filter: TensorLike,
     strides: Integers,
@@ -241,6 +387,42 @@ def depthwise_conv2d_native(
     name: str | None = None,
     *,
     out: Array | None = None,
+) -> Array: ...
+@overload
+def depthwise_conv2d_native(  # TensorFlow 1.3
+    input: TensorLike,
+    filter: TensorLike,
+    strides: Integers,
+    padding: Literal["SAME", "VALID", "EXPLICIT"],
+    data_format: Literal["NHWC", "NCHW"] | None = "NHWC",
+    name: str | None = None,
+    *,
+    out: Array | None = None,
+) -> Array: ...
+@overload
+def depthwise_conv2d_native(  # TensorFlow 1.15
+    input: TensorLike,
+    filter: TensorLike,
+    strides: Integers,
+    padding: Literal["SAME", "VALID"] | Sequence[Integers],
+    data_format: Literal["NHWC", "NCHW"] | None = "NHWC",
+    dilations: Integers | None = [1, 1, 1, 1],
+    name: str | None = None,
+    *,
+    out: Array | None = None,
+) -> Array: ...
+def depthwise_conv2d_native(
+    input: TensorLike,
+    filter: TensorLike,
+    strides: Integers,
+    padding: Literal["SAME", "VALID", "EXPLICIT"] | Sequence[Integers],
+    *_given: object,
+    explicit_paddings: Integers | None = None,
+    data_format: Literal["NHWC", "NCHW"] | None = None,
+    dilations: Integers | None = None,
+    name: str | None = None,
+    out: Array | None = None,
+    **_unknown: object,
 ) -> Array:
     """2-D convolution of each input channel with filters of its own.
 
@@ -254,7 +436,8 @@ def depthwise_conv2d_native(
         strides: 4 integers, at least 1. The step of the window along each dimension, in the order of `data_format`;
             1 for batch and channels.
         padding: One of "SAME", "VALID", "EXPLICIT". How the input is padded: SAME keeps ceil(size / stride), VALID
-            pads nothing, EXPLICIT is `explicit_paddings`.
+            pads nothing, EXPLICIT is `explicit_paddings`. In TensorFlow 1.15 also 4 lists of 2 integers in place of
+            EXPLICIT and `explicit_paddings`.
         explicit_paddings: 8 integers, at least 0, or none. Padding before and after each dimension, in the order of
             `data_format`, if `padding` is EXPLICIT; else empty.
         data_format: One of "NHWC", "NCHW". The order of the dimensions of images: batch, height, width and
@@ -264,6 +447,13 @@ def depthwise_conv2d_native(
         name: A name for the call; accepted, without effect.
         out: Where to write the result: a C-contiguous writeable numpy array of its shape and type, or a tensor of
             another library that lends such memory by DLPack; it shares no memory with the inputs.
+
+    Signatures (a call that fits several means the same in each, or is refused):
+        the operator: depthwise_conv2d_native(input, filter, strides, padding, explicit_paddings=[],
+            data_format="NHWC", dilations=[1, 1, 1, 1], name=None)
+        TensorFlow 1.3: depthwise_conv2d_native(input, filter, strides, padding, data_format="NHWC", name=None)
+        TensorFlow 1.15: depthwise_conv2d_native(input, filter, strides, padding, data_format="NHWC", dilations=[1,
+            1, 1, 1], name=None)
 
     Returns:
         output: T[batch, out_height, out_width, in_channels * multiplier] in the order of `data_format`. One value
@@ -292,9 +482,11 @@ def depthwise_conv2d_native(
             `filter`: expected a window no wider than the padded input (width `in_width`).
         ArgumentMemoryError: A result too large for this machine.
     """
+    if _unknown:
+        raise Checks("DepthwiseConv2dNative").unexpected(depthwise_conv2d_native, _unknown)
     return _depthwise_conv2d_native(
         (input, filter),
-        (strides, padding, explicit_paddings, data_format, dilations, None if type(name) is str else name),
+        (strides, padding, explicit_paddings, data_format, dilations, None if type(name) is str else name, _given),
         out,
     )
 
@@ -389,10 +581,40 @@ def _check_depthwise_conv2d_native(
     )
 
 
-_depthwise_conv2d_native = _library.operator("DepthwiseConv2dNative", _check_depthwise_conv2d_native)
+_depthwise_conv2d_native = _library.operator(
+    "DepthwiseConv2dNative",
+    _check_depthwise_conv2d_native,
+    Signatures(
+        "DepthwiseConv2dNative",
+        rest=("strides", "padding", "explicit_paddings", "data_format", "dilations", "name"),
+        common=4,
+        needed=("strides", "padding"),
+        takes={
+            "strides": Takes(lengths=(4,)),
+            "padding": Takes(words=("SAME", "VALID", "EXPLICIT")),
+            "explicit_paddings": Takes(lengths=(8, 0)),
+            "data_format": Takes(words=("NHWC", "NCHW")),
+            "dilations": Takes(lengths=(4,)),
+            "name": Takes(text=True),
+        },
+        signatures=(
+            Signature(
+                "the operator",
+                ("input", "filter", "strides", "padding", "explicit_paddings", "data_format", "dilations", "name"),
+            ),
+            Signature("TensorFlow 1.3", ("input", "filter", "strides", "padding", "data_format", "name")),
+            Signature(
+                "TensorFlow 1.15",
+                ("input", "filter", "strides", "padding", "data_format", "dilations", "name"),
+                forms={"padding": InPlace(("SAME", "VALID"), "EXPLICIT", "explicit_paddings", (4, 2), minimum=0)},
+            ),
+        ),
+    ),
+)
 
 
-def depthwise_conv2d(
+@overload
+def depthwise_conv2d(  # TensorFlow 1
     input: TensorLike,
     filter: TensorLike,
     strides: Integers,
@@ -403,6 +625,31 @@ def depthwise_conv2d(
     dilations: Integers | None = None,
     *,
     out: Array | None = None,
+) -> Array: ...
+@overload
+def depthwise_conv2d(  # TensorFlow 2
+    input: TensorLike,
+    filter: TensorLike,
+    strides: Integers,
+    padding: Literal["SAME", "VALID"] | Sequence[Integers],
+    data_format: Literal["NHWC", "NCHW"] | None = "NHWC",
+    dilations: Integers | None = None,
+    name: str | None = None,
+    *,
+    out: Array | None = None,
+) -> Array: ...
+def depthwise_conv2d(
+    input: TensorLike,
+    filter: TensorLike,
+    strides: Integers,
+    padding: Literal["SAME", "VALID"] | Sequence[Integers],
+    *_given: object,
+    rate: Integers | None = None,
+    name: str | None = None,
+    data_format: Literal["NHWC", "NCHW"] | None = None,
+    dilations: Integers | None = None,
+    out: Array | None = None,
+    **_unknown: object,
 ) -> Array:
     """2-D convolution of each input channel with filters of its own (TensorFlow's `tf.nn.depthwise_conv2d`).
 
@@ -425,6 +672,12 @@ def depthwise_conv2d(
         dilations: Another name for `rate`.
         out: Where to write the result: a C-contiguous writeable numpy array of its shape and type, or a tensor of
             another library that lends such memory by DLPack; it shares no memory with the inputs.
+
+    Signatures (a call that fits several means the same in each, or is refused):
+        TensorFlow 1: depthwise_conv2d(input, filter, strides, padding, rate=[1, 1], name=None, data_format="NHWC",
+            dilations=None)
+        TensorFlow 2: depthwise_conv2d(input, filter, strides, padding, data_format="NHWC", dilations=None,
+            name=None)
 
     Returns:
         output: T[batch, out_height, out_width, in_channels * multiplier] in the order of `data_format`. One value
@@ -449,9 +702,11 @@ def depthwise_conv2d(
             `filter`: expected a window no wider than the padded input (width `in_width`).
         ArgumentMemoryError: A result too large for this machine.
     """
+    if _unknown:
+        raise Checks("depthwise_conv2d").unexpected(depthwise_conv2d, _unknown)
     return _depthwise_conv2d(
         (input, filter),
-        (strides, padding, rate, None if type(name) is str else name, data_format, dilations),
+        (strides, padding, rate, None if type(name) is str else name, data_format, dilations, _given),
         out,
     )
 
@@ -527,10 +782,34 @@ def _check_depthwise_conv2d(
     )
 
 
-_depthwise_conv2d = _library.operator("depthwise_conv2d", _check_depthwise_conv2d)
+_depthwise_conv2d = _library.operator(
+    "depthwise_conv2d",
+    _check_depthwise_conv2d,
+    Signatures(
+        "depthwise_conv2d",
+        rest=("strides", "padding", "rate", "name", "data_format", "dilations"),
+        common=4,
+        needed=("strides", "padding"),
+        takes={
+            "strides": Takes(lengths=(4,)),
+            "padding": Takes(words=("SAME", "VALID"), lengths=(4,)),
+            "rate": Takes(lengths=(2,)),
+            "name": Takes(text=True),
+            "data_format": Takes(words=("NHWC", "NCHW")),
+            "dilations": Takes(lengths=(2,)),
+        },
+        signatures=(
+            Signature(
+                "TensorFlow 1", ("input", "filter", "strides", "padding", "rate", "name", "data_format", "dilations")
+            ),
+            Signature("TensorFlow 2", ("input", "filter", "strides", "padding", "data_format", "dilations", "name")),
+        ),
+    ),
+)
 
 
-def conv2d_backprop_input(
+@overload
+def conv2d_backprop_input(  # the operator
     input_sizes: TensorLike,
     filter: TensorLike,
     out_backprop: TensorLike,
@@ -543,6 +822,63 @@ def conv2d_backprop_input(
     name: str | None = None,
     *,
     out: Array | None = None,
+) -> Array: ...
+@overload
+def conv2d_backprop_input(  # TensorFlow 1.0
+    input_sizes: TensorLike,
+    filter: TensorLike,
+    out_backprop: TensorLike,
+    strides: Integers,
+    padding: Literal["SAME", "VALID", "EXPLICIT"],
+    use_cudnn_on_gpu: bool | None = True,
+    data_format: Literal["NHWC", "NCHW"] | None = "NHWC",
+    name: str | None = None,
+    *,
+    out: Array | None = None,
+) -> Array: ...
+@overload
+def conv2d_backprop_input(  # TensorFlow 1.15
+    input_sizes: TensorLike,
+    filter: TensorLike,
+    out_backprop: TensorLike,
+    strides: Integers,
+    padding: Literal["SAME", "VALID"] | Sequence[Integers],
+    use_cudnn_on_gpu: bool | None = True,
+    data_format: Literal["NHWC", "NCHW"] | None = "NHWC",
+    dilations: Integers | None = [1, 1, 1, 1],
+    name: str | None = None,
+    *,
+    out: Array | None = None,
+) -> Array: ...
+@overload
+def conv2d_backprop_input(  # TensorFlow 1.15
+    input_sizes: TensorLike,
+    *,
+    filters: TensorLike,
+    out_backprop: TensorLike,
+    strides: Integers,
+    padding: Literal["SAME", "VALID"] | Sequence[Integers],
+    use_cudnn_on_gpu: bool | None = True,
+    data_format: Literal["NHWC", "NCHW"] | None = "NHWC",
+    dilations: Integers | None = [1, 1, 1, 1],
+    name: str | None = None,
+    out: Array | None = None,
+) -> Array: ...
+def conv2d_backprop_input(
+    input_sizes: TensorLike,
+    filter: TensorLike | None = None,
+    out_backprop: TensorLike | None = None,
+    strides: Integers | None = None,
+    padding: Literal["SAME", "VALID", "EXPLICIT"] | Sequence[Integers] | None = None,
+    use_cudnn_on_gpu: bool | None = None,
+    *_given: object,
+    explicit_paddings: Integers | None = None,
+    data_format: Literal["NHWC", "NCHW"] | None = None,
+    dilations: Integers | None = None,
+    name: str | None = None,
+    filters: TensorLike | None = None,
+    out: Array | None = None,
+    **_unknown: object,
 ) -> Array:
     """Gradient of `Conv2D` with respect to its input.
 
@@ -559,7 +895,8 @@ def conv2d_backprop_input(
         strides: 4 integers, at least 1. The step of the window along each dimension, in the order of `data_format`;
             1 for batch and channels.
         padding: One of "SAME", "VALID", "EXPLICIT". How the input is padded: SAME keeps ceil(size / stride), VALID
-            pads nothing, EXPLICIT is `explicit_paddings`.
+            pads nothing, EXPLICIT is `explicit_paddings`. In TensorFlow 1.15 also 4 lists of 2 integers in place of
+            EXPLICIT and `explicit_paddings`.
         use_cudnn_on_gpu: True or False. Accepted for source compatibility; it has no effect. The default is True.
         explicit_paddings: 8 integers, at least 0, or none. Padding before and after each dimension, in the order of
             `data_format`, if `padding` is EXPLICIT; else empty.
@@ -568,8 +905,17 @@ def conv2d_backprop_input(
         dilations: 4 integers, at least 1. The distance between taps of the window along each dimension; 1 for batch
             and channels. The default is [1, 1, 1, 1].
         name: A name for the call; accepted, without effect.
+        filters: Another name for `filter`.
         out: Where to write the result: a C-contiguous writeable numpy array of its shape and type, or a tensor of
             another library that lends such memory by DLPack; it shares no memory with the inputs.
+
+    Signatures (a call that fits several means the same in each, or is refused):
+        the operator: conv2d_backprop_input(input_sizes, filter, out_backprop, strides, padding,
+            use_cudnn_on_gpu=True, explicit_paddings=[], data_format="NHWC", dilations=[1, 1, 1, 1], name=None)
+        TensorFlow 1.0: conv2d_backprop_input(input_sizes, filter, out_backprop, strides, padding,
+            use_cudnn_on_gpu=True, data_format="NHWC", name=None)
+        TensorFlow 1.15: conv2d_backprop_input(input_sizes, filter or filters, out_backprop, strides, padding,
+            use_cudnn_on_gpu=True, data_format="NHWC", dilations=[1, 1, 1, 1], name=None)
 
     Returns:
         output: T[batch, in_height, in_width, groups * group_channels] in the order of `data_format`. The gradient
@@ -604,6 +950,12 @@ def conv2d_backprop_input(
         >>> conv2d_backprop_input(input_sizes=[1, 3, 3, 1], filter=[[[[1]], [[1]]], [[[1]], [[1]]]], out_backprop=[[[[1], [2]], [[3], [4]]]], strides=[1, 1, 1, 1], padding="VALID").tolist()
         [[[[1.0], [3.0], [2.0]], [[4.0], [10.0], [6.0]], [[3.0], [7.0], [4.0]]]]
     """
+    if _unknown:
+        raise Checks("Conv2DBackpropInput").unexpected(conv2d_backprop_input, _unknown)
+    if filters is not None:
+        if filter is not None:
+            raise Checks("Conv2DBackpropInput").both("filter", "filters")
+        filter = filters
     return _conv2d_backprop_input(
         (filter, out_backprop),
         (
@@ -615,6 +967,7 @@ def conv2d_backprop_input(
             data_format,
             dilations,
             None if type(name) is str else name,
+            _given,
         ),
         out,
     )
@@ -733,10 +1086,83 @@ def _check_conv2d_backprop_input(
     )
 
 
-_conv2d_backprop_input = _library.operator("Conv2DBackpropInput", _check_conv2d_backprop_input)
+_conv2d_backprop_input = _library.operator(
+    "Conv2DBackpropInput",
+    _check_conv2d_backprop_input,
+    Signatures(
+        "Conv2DBackpropInput",
+        rest=(
+            "input_sizes",
+            "strides",
+            "padding",
+            "use_cudnn_on_gpu",
+            "explicit_paddings",
+            "data_format",
+            "dilations",
+            "name",
+        ),
+        common=6,
+        needed=("strides", "padding"),
+        takes={
+            "strides": Takes(lengths=(4,)),
+            "padding": Takes(words=("SAME", "VALID", "EXPLICIT")),
+            "use_cudnn_on_gpu": Takes(flag=True),
+            "explicit_paddings": Takes(lengths=(8, 0)),
+            "data_format": Takes(words=("NHWC", "NCHW")),
+            "dilations": Takes(lengths=(4,)),
+            "name": Takes(text=True),
+        },
+        signatures=(
+            Signature(
+                "the operator",
+                (
+                    "input_sizes",
+                    "filter",
+                    "out_backprop",
+                    "strides",
+                    "padding",
+                    "use_cudnn_on_gpu",
+                    "explicit_paddings",
+                    "data_format",
+                    "dilations",
+                    "name",
+                ),
+            ),
+            Signature(
+                "TensorFlow 1.0",
+                (
+                    "input_sizes",
+                    "filter",
+                    "out_backprop",
+                    "strides",
+                    "padding",
+                    "use_cudnn_on_gpu",
+                    "data_format",
+                    "name",
+                ),
+            ),
+            Signature(
+                "TensorFlow 1.15",
+                (
+                    "input_sizes",
+                    "filter",
+                    "out_backprop",
+                    "strides",
+                    "padding",
+                    "use_cudnn_on_gpu",
+                    "data_format",
+                    "dilations",
+                    "name",
+                ),
+                forms={"padding": InPlace(("SAME", "VALID"), "EXPLICIT", "explicit_paddings", (4, 2), minimum=0)},
+            ),
+        ),
+    ),
+)
 
 
-def conv2d_backprop_filter(
+@overload
+def conv2d_backprop_filter(  # the operator
     input: TensorLike,
     filter_sizes: TensorLike,
     out_backprop: TensorLike,
@@ -749,6 +1175,48 @@ def conv2d_backprop_filter(
     name: str | None = None,
     *,
     out: Array | None = None,
+) -> Array: ...
+@overload
+def conv2d_backprop_filter(  # TensorFlow 1.0
+    input: TensorLike,
+    filter_sizes: TensorLike,
+    out_backprop: TensorLike,
+    strides: Integers,
+    padding: Literal["SAME", "VALID", "EXPLICIT"],
+    use_cudnn_on_gpu: bool | None = True,
+    data_format: Literal["NHWC", "NCHW"] | None = "NHWC",
+    name: str | None = None,
+    *,
+    out: Array | None = None,
+) -> Array: ...
+@overload
+def conv2d_backprop_filter(  # TensorFlow 1.15
+    input: TensorLike,
+    filter_sizes: TensorLike,
+    out_backprop: TensorLike,
+    strides: Integers,
+    padding: Literal["SAME", "VALID"] | Sequence[Integers],
+    use_cudnn_on_gpu: bool | None = True,
+    data_format: Literal["NHWC", "NCHW"] | None = "NHWC",
+    dilations: Integers | None = [1, 1, 1, 1],
+    name: str | None = None,
+    *,
+    out: Array | None = None,
+) -> Array: ...
+def conv2d_backprop_filter(
+    input: TensorLike,
+    filter_sizes: TensorLike,
+    out_backprop: TensorLike,
+    strides: Integers,
+    padding: Literal["SAME", "VALID", "EXPLICIT"] | Sequence[Integers],
+    use_cudnn_on_gpu: bool | None = None,
+    *_given: object,
+    explicit_paddings: Integers | None = None,
+    data_format: Literal["NHWC", "NCHW"] | None = None,
+    dilations: Integers | None = None,
+    name: str | None = None,
+    out: Array | None = None,
+    **_unknown: object,
 ) -> Array:
     """Gradient of `Conv2D` with respect to its filter.
 
@@ -765,7 +1233,8 @@ def conv2d_backprop_filter(
         strides: 4 integers, at least 1. The step of the window along each dimension, in the order of `data_format`;
             1 for batch and channels.
         padding: One of "SAME", "VALID", "EXPLICIT". How the input is padded: SAME keeps ceil(size / stride), VALID
-            pads nothing, EXPLICIT is `explicit_paddings`.
+            pads nothing, EXPLICIT is `explicit_paddings`. In TensorFlow 1.15 also 4 lists of 2 integers in place of
+            EXPLICIT and `explicit_paddings`.
         use_cudnn_on_gpu: True or False. Accepted for source compatibility; it has no effect. The default is True.
         explicit_paddings: 8 integers, at least 0, or none. Padding before and after each dimension, in the order of
             `data_format`, if `padding` is EXPLICIT; else empty.
@@ -776,6 +1245,14 @@ def conv2d_backprop_filter(
         name: A name for the call; accepted, without effect.
         out: Where to write the result: a C-contiguous writeable numpy array of its shape and type, or a tensor of
             another library that lends such memory by DLPack; it shares no memory with the inputs.
+
+    Signatures (a call that fits several means the same in each, or is refused):
+        the operator: conv2d_backprop_filter(input, filter_sizes, out_backprop, strides, padding,
+            use_cudnn_on_gpu=True, explicit_paddings=[], data_format="NHWC", dilations=[1, 1, 1, 1], name=None)
+        TensorFlow 1.0: conv2d_backprop_filter(input, filter_sizes, out_backprop, strides, padding,
+            use_cudnn_on_gpu=True, data_format="NHWC", name=None)
+        TensorFlow 1.15: conv2d_backprop_filter(input, filter_sizes, out_backprop, strides, padding,
+            use_cudnn_on_gpu=True, data_format="NHWC", dilations=[1, 1, 1, 1], name=None)
 
     Returns:
         output: T[filter_height, filter_width, group_channels, groups * group_outputs]. The gradient with respect to
@@ -805,6 +1282,8 @@ def conv2d_backprop_filter(
             `filter_sizes`: expected a window no wider than the padded input (width `in_width`).
         ArgumentMemoryError: A result too large for this machine.
     """
+    if _unknown:
+        raise Checks("Conv2DBackpropFilter").unexpected(conv2d_backprop_filter, _unknown)
     return _conv2d_backprop_filter(
         (input, out_backprop),
         (
@@ -816,6 +1295,7 @@ def conv2d_backprop_filter(
             data_format,
             dilations,
             None if type(name) is str else name,
+            _given,
         ),
         out,
     )
@@ -924,7 +1404,79 @@ def _check_conv2d_backprop_filter(
     )
 
 
-_conv2d_backprop_filter = _library.operator("Conv2DBackpropFilter", _check_conv2d_backprop_filter)
+_conv2d_backprop_filter = _library.operator(
+    "Conv2DBackpropFilter",
+    _check_conv2d_backprop_filter,
+    Signatures(
+        "Conv2DBackpropFilter",
+        rest=(
+            "filter_sizes",
+            "strides",
+            "padding",
+            "use_cudnn_on_gpu",
+            "explicit_paddings",
+            "data_format",
+            "dilations",
+            "name",
+        ),
+        common=6,
+        needed=("strides", "padding"),
+        takes={
+            "strides": Takes(lengths=(4,)),
+            "padding": Takes(words=("SAME", "VALID", "EXPLICIT")),
+            "use_cudnn_on_gpu": Takes(flag=True),
+            "explicit_paddings": Takes(lengths=(8, 0)),
+            "data_format": Takes(words=("NHWC", "NCHW")),
+            "dilations": Takes(lengths=(4,)),
+            "name": Takes(text=True),
+        },
+        signatures=(
+            Signature(
+                "the operator",
+                (
+                    "input",
+                    "filter_sizes",
+                    "out_backprop",
+                    "strides",
+                    "padding",
+                    "use_cudnn_on_gpu",
+                    "explicit_paddings",
+                    "data_format",
+                    "dilations",
+                    "name",
+                ),
+            ),
+            Signature(
+                "TensorFlow 1.0",
+                (
+                    "input",
+                    "filter_sizes",
+                    "out_backprop",
+                    "strides",
+                    "padding",
+                    "use_cudnn_on_gpu",
+                    "data_format",
+                    "name",
+                ),
+            ),
+            Signature(
+                "TensorFlow 1.15",
+                (
+                    "input",
+                    "filter_sizes",
+                    "out_backprop",
+                    "strides",
+                    "padding",
+                    "use_cudnn_on_gpu",
+                    "data_format",
+                    "dilations",
+                    "name",
+                ),
+                forms={"padding": InPlace(("SAME", "VALID"), "EXPLICIT", "explicit_paddings", (4, 2), minimum=0)},
+            ),
+        ),
+    ),
+)
 
 
 def conv2d_backprop_input_v2(
@@ -940,6 +1492,7 @@ def conv2d_backprop_input_v2(
     name: str | None = None,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Gradient of `Conv2D` with respect to its input, whose shape a tensor tells.
 
@@ -994,6 +1547,8 @@ def conv2d_backprop_input_v2(
             `filter`: expected a window no wider than the padded input (width `in_width`).
         ArgumentMemoryError: A result too large for this machine.
     """
+    if _unknown:
+        raise Checks("Conv2DBackpropInputV2").unexpected(conv2d_backprop_input_v2, _unknown)
     return _conv2d_backprop_input_v2(
         (input, filter, out_backprop),
         (
@@ -1129,6 +1684,7 @@ def conv2d_backprop_filter_v2(
     name: str | None = None,
     *,
     out: Array | None = None,
+    **_unknown: NoReturn,
 ) -> Array:
     """Gradient of `Conv2D` with respect to its filter, whose shape a tensor tells.
 
@@ -1182,6 +1738,8 @@ def conv2d_backprop_filter_v2(
             `filter`: expected a window no wider than the padded input (width `in_width`).
         ArgumentMemoryError: A result too large for this machine.
     """
+    if _unknown:
+        raise Checks("Conv2DBackpropFilterV2").unexpected(conv2d_backprop_filter_v2, _unknown)
     return _conv2d_backprop_filter_v2(
         (input, filter, out_backprop),
         (
@@ -1303,7 +1861,8 @@ def _check_conv2d_backprop_filter_v2(
 _conv2d_backprop_filter_v2 = _library.operator("Conv2DBackpropFilterV2", _check_conv2d_backprop_filter_v2)
 
 
-def depthwise_conv2d_native_backprop_input(
+@overload
+def depthwise_conv2d_native_backprop_input(  # the operator
     input_sizes: TensorLike,
     filter: TensorLike,
     out_backprop: TensorLike,
@@ -1315,6 +1874,45 @@ def depthwise_conv2d_native_backprop_input(
     name: str | None = None,
     *,
     out: Array | None = None,
+) -> Array: ...
+@overload
+def depthwise_conv2d_native_backprop_input(  # TensorFlow 1.3
+    input_sizes: TensorLike,
+    filter: TensorLike,
+    out_backprop: TensorLike,
+    strides: Integers,
+    padding: Literal["SAME", "VALID", "EXPLICIT"],
+    data_format: Literal["NHWC", "NCHW"] | None = "NHWC",
+    name: str | None = None,
+    *,
+    out: Array | None = None,
+) -> Array: ...
+@overload
+def depthwise_conv2d_native_backprop_input(  # TensorFlow 1.15 and 2
+    input_sizes: TensorLike,
+    filter: TensorLike,
+    out_backprop: TensorLike,
+    strides: Integers,
+    padding: Literal["SAME", "VALID"] | Sequence[Integers],
+    data_format: Literal["NHWC", "NCHW"] | None = "NHWC",
+    dilations: Integers | None = [1, 1, 1, 1],
+    name: str | None = None,
+    *,
+    out: Array | None = None,
+) -> Array: ...
+def depthwise_conv2d_native_backprop_input(
+    input_sizes: TensorLike,
+    filter: TensorLike,
+    out_backprop: TensorLike,
+    strides: Integers,
+    padding: Literal["SAME", "VALID", "EXPLICIT"] | Sequence[Integers],
+    *_given: object,
+    explicit_paddings: Integers | None = None,
+    data_format: Literal["NHWC", "NCHW"] | None = None,
+    dilations: Integers | None = None,
+    name: str | None = None,
+    out: Array | None = None,
+    **_unknown: object,
 ) -> Array:
     """Gradient of `DepthwiseConv2dNative` with respect to its input.
 
@@ -1331,7 +1929,8 @@ def depthwise_conv2d_native_backprop_input(
         strides: 4 integers, at least 1. The step of the window along each dimension, in the order of `data_format`;
             1 for batch and channels.
         padding: One of "SAME", "VALID", "EXPLICIT". How the input is padded: SAME keeps ceil(size / stride), VALID
-            pads nothing, EXPLICIT is `explicit_paddings`.
+            pads nothing, EXPLICIT is `explicit_paddings`. In TensorFlow 1.15 and 2 also 4 lists of 2 integers in
+            place of EXPLICIT and `explicit_paddings`.
         explicit_paddings: 8 integers, at least 0, or none. Padding before and after each dimension, in the order of
             `data_format`, if `padding` is EXPLICIT; else empty.
         data_format: One of "NHWC", "NCHW". The order of the dimensions of images: batch, height, width and
@@ -1341,6 +1940,14 @@ def depthwise_conv2d_native_backprop_input(
         name: A name for the call; accepted, without effect.
         out: Where to write the result: a C-contiguous writeable numpy array of its shape and type, or a tensor of
             another library that lends such memory by DLPack; it shares no memory with the inputs.
+
+    Signatures (a call that fits several means the same in each, or is refused):
+        the operator: depthwise_conv2d_native_backprop_input(input_sizes, filter, out_backprop, strides, padding,
+            explicit_paddings=[], data_format="NHWC", dilations=[1, 1, 1, 1], name=None)
+        TensorFlow 1.3: depthwise_conv2d_native_backprop_input(input_sizes, filter, out_backprop, strides, padding,
+            data_format="NHWC", name=None)
+        TensorFlow 1.15 and 2: depthwise_conv2d_backprop_input(input_sizes, filter, out_backprop, strides, padding,
+            data_format="NHWC", dilations=[1, 1, 1, 1], name=None)
 
     Returns:
         output: T[batch, in_height, in_width, in_channels] in the order of `data_format`. The gradient with respect
@@ -1371,6 +1978,8 @@ def depthwise_conv2d_native_backprop_input(
             `filter`: expected a window no wider than the padded input (width `in_width`).
         ArgumentMemoryError: A result too large for this machine.
     """
+    if _unknown:
+        raise Checks("DepthwiseConv2dNativeBackpropInput").unexpected(depthwise_conv2d_native_backprop_input, _unknown)
     return _depthwise_conv2d_native_backprop_input(
         (filter, out_backprop),
         (
@@ -1381,6 +1990,7 @@ def depthwise_conv2d_native_backprop_input(
             data_format,
             dilations,
             None if type(name) is str else name,
+            _given,
         ),
         out,
     )
@@ -1487,11 +2097,52 @@ def _check_depthwise_conv2d_native_backprop_input(
 
 
 _depthwise_conv2d_native_backprop_input = _library.operator(
-    "DepthwiseConv2dNativeBackpropInput", _check_depthwise_conv2d_native_backprop_input
+    "DepthwiseConv2dNativeBackpropInput",
+    _check_depthwise_conv2d_native_backprop_input,
+    Signatures(
+        "DepthwiseConv2dNativeBackpropInput",
+        rest=("input_sizes", "strides", "padding", "explicit_paddings", "data_format", "dilations", "name"),
+        common=5,
+        needed=("strides", "padding"),
+        takes={
+            "strides": Takes(lengths=(4,)),
+            "padding": Takes(words=("SAME", "VALID", "EXPLICIT")),
+            "explicit_paddings": Takes(lengths=(8, 0)),
+            "data_format": Takes(words=("NHWC", "NCHW")),
+            "dilations": Takes(lengths=(4,)),
+            "name": Takes(text=True),
+        },
+        signatures=(
+            Signature(
+                "the operator",
+                (
+                    "input_sizes",
+                    "filter",
+                    "out_backprop",
+                    "strides",
+                    "padding",
+                    "explicit_paddings",
+                    "data_format",
+                    "dilations",
+                    "name",
+                ),
+            ),
+            Signature(
+                "TensorFlow 1.3", ("input_sizes", "filter", "out_backprop", "strides", "padding", "data_format", "name")
+            ),
+            Signature(
+                "TensorFlow 1.15 and 2",
+                ("input_sizes", "filter", "out_backprop", "strides", "padding", "data_format", "dilations", "name"),
+                forms={"padding": InPlace(("SAME", "VALID"), "EXPLICIT", "explicit_paddings", (4, 2), minimum=0)},
+            ),
+        ),
+    ),
 )
+depthwise_conv2d_backprop_input = depthwise_conv2d_native_backprop_input
 
 
-def depthwise_conv2d_native_backprop_filter(
+@overload
+def depthwise_conv2d_native_backprop_filter(  # the operator
     input: TensorLike,
     filter_sizes: TensorLike,
     out_backprop: TensorLike,
@@ -1503,6 +2154,45 @@ def depthwise_conv2d_native_backprop_filter(
     name: str | None = None,
     *,
     out: Array | None = None,
+) -> Array: ...
+@overload
+def depthwise_conv2d_native_backprop_filter(  # TensorFlow 1.3
+    input: TensorLike,
+    filter_sizes: TensorLike,
+    out_backprop: TensorLike,
+    strides: Integers,
+    padding: Literal["SAME", "VALID", "EXPLICIT"],
+    data_format: Literal["NHWC", "NCHW"] | None = "NHWC",
+    name: str | None = None,
+    *,
+    out: Array | None = None,
+) -> Array: ...
+@overload
+def depthwise_conv2d_native_backprop_filter(  # TensorFlow 1.15 and 2
+    input: TensorLike,
+    filter_sizes: TensorLike,
+    out_backprop: TensorLike,
+    strides: Integers,
+    padding: Literal["SAME", "VALID"] | Sequence[Integers],
+    data_format: Literal["NHWC", "NCHW"] | None = "NHWC",
+    dilations: Integers | None = [1, 1, 1, 1],
+    name: str | None = None,
+    *,
+    out: Array | None = None,
+) -> Array: ...
+def depthwise_conv2d_native_backprop_filter(
+    input: TensorLike,
+    filter_sizes: TensorLike,
+    out_backprop: TensorLike,
+    strides: Integers,
+    padding: Literal["SAME", "VALID", "EXPLICIT"] | Sequence[Integers],
+    *_given: object,
+    explicit_paddings: Integers | None = None,
+    data_format: Literal["NHWC", "NCHW"] | None = None,
+    dilations: Integers | None = None,
+    name: str | None = None,
+    out: Array | None = None,
+    **_unknown: object,
 ) -> Array:
     """Gradient of `DepthwiseConv2dNative` with respect to its filter.
 
@@ -1519,7 +2209,8 @@ def depthwise_conv2d_native_backprop_filter(
         strides: 4 integers, at least 1. The step of the window along each dimension, in the order of `data_format`;
             1 for batch and channels.
         padding: One of "SAME", "VALID", "EXPLICIT". How the input is padded: SAME keeps ceil(size / stride), VALID
-            pads nothing, EXPLICIT is `explicit_paddings`.
+            pads nothing, EXPLICIT is `explicit_paddings`. In TensorFlow 1.15 and 2 also 4 lists of 2 integers in
+            place of EXPLICIT and `explicit_paddings`.
         explicit_paddings: 8 integers, at least 0, or none. Padding before and after each dimension, in the order of
             `data_format`, if `padding` is EXPLICIT; else empty.
         data_format: One of "NHWC", "NCHW". The order of the dimensions of images: batch, height, width and
@@ -1529,6 +2220,14 @@ def depthwise_conv2d_native_backprop_filter(
         name: A name for the call; accepted, without effect.
         out: Where to write the result: a C-contiguous writeable numpy array of its shape and type, or a tensor of
             another library that lends such memory by DLPack; it shares no memory with the inputs.
+
+    Signatures (a call that fits several means the same in each, or is refused):
+        the operator: depthwise_conv2d_native_backprop_filter(input, filter_sizes, out_backprop, strides, padding,
+            explicit_paddings=[], data_format="NHWC", dilations=[1, 1, 1, 1], name=None)
+        TensorFlow 1.3: depthwise_conv2d_native_backprop_filter(input, filter_sizes, out_backprop, strides, padding,
+            data_format="NHWC", name=None)
+        TensorFlow 1.15 and 2: depthwise_conv2d_backprop_filter(input, filter_sizes, out_backprop, strides, padding,
+            data_format="NHWC", dilations=[1, 1, 1, 1], name=None)
 
     Returns:
         output: T[filter_height, filter_width, in_channels, multiplier]. The gradient with respect to the filter of
@@ -1558,6 +2257,10 @@ def depthwise_conv2d_native_backprop_filter(
             `filter_sizes`: expected a window no wider than the padded input (width `in_width`).
         ArgumentMemoryError: A result too large for this machine.
     """
+    if _unknown:
+        raise Checks("DepthwiseConv2dNativeBackpropFilter").unexpected(
+            depthwise_conv2d_native_backprop_filter, _unknown
+        )
     return _depthwise_conv2d_native_backprop_filter(
         (input, out_backprop),
         (
@@ -1568,6 +2271,7 @@ def depthwise_conv2d_native_backprop_filter(
             data_format,
             dilations,
             None if type(name) is str else name,
+            _given,
         ),
         out,
     )
@@ -1668,8 +2372,48 @@ def _check_depthwise_conv2d_native_backprop_filter(
 
 
 _depthwise_conv2d_native_backprop_filter = _library.operator(
-    "DepthwiseConv2dNativeBackpropFilter", _check_depthwise_conv2d_native_backprop_filter
+    "DepthwiseConv2dNativeBackpropFilter",
+    _check_depthwise_conv2d_native_backprop_filter,
+    Signatures(
+        "DepthwiseConv2dNativeBackpropFilter",
+        rest=("filter_sizes", "strides", "padding", "explicit_paddings", "data_format", "dilations", "name"),
+        common=5,
+        needed=("strides", "padding"),
+        takes={
+            "strides": Takes(lengths=(4,)),
+            "padding": Takes(words=("SAME", "VALID", "EXPLICIT")),
+            "explicit_paddings": Takes(lengths=(8, 0)),
+            "data_format": Takes(words=("NHWC", "NCHW")),
+            "dilations": Takes(lengths=(4,)),
+            "name": Takes(text=True),
+        },
+        signatures=(
+            Signature(
+                "the operator",
+                (
+                    "input",
+                    "filter_sizes",
+                    "out_backprop",
+                    "strides",
+                    "padding",
+                    "explicit_paddings",
+                    "data_format",
+                    "dilations",
+                    "name",
+                ),
+            ),
+            Signature(
+                "TensorFlow 1.3", ("input", "filter_sizes", "out_backprop", "strides", "padding", "data_format", "name")
+            ),
+            Signature(
+                "TensorFlow 1.15 and 2",
+                ("input", "filter_sizes", "out_backprop", "strides", "padding", "data_format", "dilations", "name"),
+                forms={"padding": InPlace(("SAME", "VALID"), "EXPLICIT", "explicit_paddings", (4, 2), minimum=0)},
+            ),
+        ),
+    ),
 )
+depthwise_conv2d_backprop_filter = depthwise_conv2d_native_backprop_filter
 
 
 class prepare:
@@ -1684,16 +2428,25 @@ class prepare:
     @staticmethod
     def conv2d(
         input: TensorLike,
-        filter: TensorLike,
-        strides: Integers,
-        padding: Literal["SAME", "VALID", "EXPLICIT"],
-        use_cudnn_on_gpu: bool | None = True,
-        explicit_paddings: Integers | None = [],
-        data_format: Literal["NHWC", "NCHW"] | None = "NHWC",
-        dilations: Integers | None = [1, 1, 1, 1],
+        filter: TensorLike | None = None,
+        strides: Integers | int | None = None,
+        padding: Literal["SAME", "VALID", "EXPLICIT"] | Sequence[Integers] | None = None,
+        *_given: object,
+        use_cudnn_on_gpu: bool | None = None,
+        explicit_paddings: Integers | None = None,
+        data_format: Literal["NHWC", "NCHW"] | None = None,
+        dilations: Integers | int | None = None,
         name: str | None = None,
+        filters: TensorLike | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `conv2d`."""
+        if _unknown:
+            raise Checks("Conv2D").unexpected(prepare.conv2d, _unknown)
+        if filters is not None:
+            if filter is not None:
+                raise Checks("Conv2D").both("filter", "filters")
+            filter = filters
         return _conv2d.prepare(
             (input, filter),
             (
@@ -1704,6 +2457,7 @@ class prepare:
                 data_format,
                 dilations,
                 None if type(name) is str else name,
+                _given,
             ),
         )
 
@@ -1712,16 +2466,20 @@ class prepare:
         input: TensorLike,
         filter: TensorLike,
         strides: Integers,
-        padding: Literal["SAME", "VALID", "EXPLICIT"],
-        explicit_paddings: Integers | None = [],
-        data_format: Literal["NHWC", "NCHW"] | None = "NHWC",
-        dilations: Integers | None = [1, 1, 1, 1],
+        padding: Literal["SAME", "VALID", "EXPLICIT"] | Sequence[Integers],
+        *_given: object,
+        explicit_paddings: Integers | None = None,
+        data_format: Literal["NHWC", "NCHW"] | None = None,
+        dilations: Integers | None = None,
         name: str | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `depthwise_conv2d_native`."""
+        if _unknown:
+            raise Checks("DepthwiseConv2dNative").unexpected(prepare.depthwise_conv2d_native, _unknown)
         return _depthwise_conv2d_native.prepare(
             (input, filter),
-            (strides, padding, explicit_paddings, data_format, dilations, None if type(name) is str else name),
+            (strides, padding, explicit_paddings, data_format, dilations, None if type(name) is str else name, _given),
         )
 
     @staticmethod
@@ -1730,31 +2488,44 @@ class prepare:
         filter: TensorLike,
         strides: Integers,
         padding: Literal["SAME", "VALID"] | Sequence[Integers],
+        *_given: object,
         rate: Integers | None = None,
         name: str | None = None,
-        data_format: Literal["NHWC", "NCHW"] | None = "NHWC",
+        data_format: Literal["NHWC", "NCHW"] | None = None,
         dilations: Integers | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `depthwise_conv2d`."""
+        if _unknown:
+            raise Checks("depthwise_conv2d").unexpected(prepare.depthwise_conv2d, _unknown)
         return _depthwise_conv2d.prepare(
             (input, filter),
-            (strides, padding, rate, None if type(name) is str else name, data_format, dilations),
+            (strides, padding, rate, None if type(name) is str else name, data_format, dilations, _given),
         )
 
     @staticmethod
     def conv2d_backprop_input(
         input_sizes: TensorLike,
-        filter: TensorLike,
-        out_backprop: TensorLike,
-        strides: Integers,
-        padding: Literal["SAME", "VALID", "EXPLICIT"],
-        use_cudnn_on_gpu: bool | None = True,
-        explicit_paddings: Integers | None = [],
-        data_format: Literal["NHWC", "NCHW"] | None = "NHWC",
-        dilations: Integers | None = [1, 1, 1, 1],
+        filter: TensorLike | None = None,
+        out_backprop: TensorLike | None = None,
+        strides: Integers | None = None,
+        padding: Literal["SAME", "VALID", "EXPLICIT"] | Sequence[Integers] | None = None,
+        use_cudnn_on_gpu: bool | None = None,
+        *_given: object,
+        explicit_paddings: Integers | None = None,
+        data_format: Literal["NHWC", "NCHW"] | None = None,
+        dilations: Integers | None = None,
         name: str | None = None,
+        filters: TensorLike | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `conv2d_backprop_input`."""
+        if _unknown:
+            raise Checks("Conv2DBackpropInput").unexpected(prepare.conv2d_backprop_input, _unknown)
+        if filters is not None:
+            if filter is not None:
+                raise Checks("Conv2DBackpropInput").both("filter", "filters")
+            filter = filters
         return _conv2d_backprop_input.prepare(
             (filter, out_backprop),
             (
@@ -1766,6 +2537,7 @@ class prepare:
                 data_format,
                 dilations,
                 None if type(name) is str else name,
+                _given,
             ),
         )
 
@@ -1775,14 +2547,18 @@ class prepare:
         filter_sizes: TensorLike,
         out_backprop: TensorLike,
         strides: Integers,
-        padding: Literal["SAME", "VALID", "EXPLICIT"],
-        use_cudnn_on_gpu: bool | None = True,
-        explicit_paddings: Integers | None = [],
-        data_format: Literal["NHWC", "NCHW"] | None = "NHWC",
-        dilations: Integers | None = [1, 1, 1, 1],
+        padding: Literal["SAME", "VALID", "EXPLICIT"] | Sequence[Integers],
+        use_cudnn_on_gpu: bool | None = None,
+        *_given: object,
+        explicit_paddings: Integers | None = None,
+        data_format: Literal["NHWC", "NCHW"] | None = None,
+        dilations: Integers | None = None,
         name: str | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `conv2d_backprop_filter`."""
+        if _unknown:
+            raise Checks("Conv2DBackpropFilter").unexpected(prepare.conv2d_backprop_filter, _unknown)
         return _conv2d_backprop_filter.prepare(
             (input, out_backprop),
             (
@@ -1794,6 +2570,7 @@ class prepare:
                 data_format,
                 dilations,
                 None if type(name) is str else name,
+                _given,
             ),
         )
 
@@ -1809,8 +2586,11 @@ class prepare:
         data_format: Literal["NHWC", "NCHW"] | None = "NHWC",
         dilations: Integers | None = [1, 1, 1, 1],
         name: str | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `conv2d_backprop_input_v2`."""
+        if _unknown:
+            raise Checks("Conv2DBackpropInputV2").unexpected(prepare.conv2d_backprop_input_v2, _unknown)
         return _conv2d_backprop_input_v2.prepare(
             (input, filter, out_backprop),
             (
@@ -1836,8 +2616,11 @@ class prepare:
         data_format: Literal["NHWC", "NCHW"] | None = "NHWC",
         dilations: Integers | None = [1, 1, 1, 1],
         name: str | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `conv2d_backprop_filter_v2`."""
+        if _unknown:
+            raise Checks("Conv2DBackpropFilterV2").unexpected(prepare.conv2d_backprop_filter_v2, _unknown)
         return _conv2d_backprop_filter_v2.prepare(
             (input, filter, out_backprop),
             (
@@ -1857,13 +2640,19 @@ class prepare:
         filter: TensorLike,
         out_backprop: TensorLike,
         strides: Integers,
-        padding: Literal["SAME", "VALID", "EXPLICIT"],
-        explicit_paddings: Integers | None = [],
-        data_format: Literal["NHWC", "NCHW"] | None = "NHWC",
-        dilations: Integers | None = [1, 1, 1, 1],
+        padding: Literal["SAME", "VALID", "EXPLICIT"] | Sequence[Integers],
+        *_given: object,
+        explicit_paddings: Integers | None = None,
+        data_format: Literal["NHWC", "NCHW"] | None = None,
+        dilations: Integers | None = None,
         name: str | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `depthwise_conv2d_native_backprop_input`."""
+        if _unknown:
+            raise Checks("DepthwiseConv2dNativeBackpropInput").unexpected(
+                prepare.depthwise_conv2d_native_backprop_input, _unknown
+            )
         return _depthwise_conv2d_native_backprop_input.prepare(
             (filter, out_backprop),
             (
@@ -1874,8 +2663,11 @@ class prepare:
                 data_format,
                 dilations,
                 None if type(name) is str else name,
+                _given,
             ),
         )
+
+    depthwise_conv2d_backprop_input = depthwise_conv2d_native_backprop_input
 
     @staticmethod
     def depthwise_conv2d_native_backprop_filter(
@@ -1883,13 +2675,19 @@ class prepare:
         filter_sizes: TensorLike,
         out_backprop: TensorLike,
         strides: Integers,
-        padding: Literal["SAME", "VALID", "EXPLICIT"],
-        explicit_paddings: Integers | None = [],
-        data_format: Literal["NHWC", "NCHW"] | None = "NHWC",
-        dilations: Integers | None = [1, 1, 1, 1],
+        padding: Literal["SAME", "VALID", "EXPLICIT"] | Sequence[Integers],
+        *_given: object,
+        explicit_paddings: Integers | None = None,
+        data_format: Literal["NHWC", "NCHW"] | None = None,
+        dilations: Integers | None = None,
         name: str | None = None,
+        **_unknown: NoReturn,
     ) -> Prepared:
         """Prepare `depthwise_conv2d_native_backprop_filter`."""
+        if _unknown:
+            raise Checks("DepthwiseConv2dNativeBackpropFilter").unexpected(
+                prepare.depthwise_conv2d_native_backprop_filter, _unknown
+            )
         return _depthwise_conv2d_native_backprop_filter.prepare(
             (input, out_backprop),
             (
@@ -1900,8 +2698,11 @@ class prepare:
                 data_format,
                 dilations,
                 None if type(name) is str else name,
+                _given,
             ),
         )
+
+    depthwise_conv2d_backprop_filter = depthwise_conv2d_native_backprop_filter
 
 
 class raw_ops:
@@ -1920,19 +2721,23 @@ class raw_ops:
         dilations: Integers | None = [1, 1, 1, 1],
         name: str | None = None,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `conv2d`."""
-        return conv2d(
-            input,
-            filter,
-            strides,
-            padding,
-            use_cudnn_on_gpu,
-            explicit_paddings,
-            data_format,
-            dilations,
-            name,
-            out=out,
+        if _unknown:
+            raise Checks("Conv2D").unexpected(raw_ops.Conv2D, _unknown)
+        return _conv2d(
+            (input, filter),
+            (
+                strides,
+                padding,
+                use_cudnn_on_gpu,
+                explicit_paddings,
+                data_format,
+                dilations,
+                None if type(name) is str else name,
+            ),
+            out,
         )
 
     @staticmethod
@@ -1947,18 +2752,15 @@ class raw_ops:
         dilations: Integers | None = [1, 1, 1, 1],
         name: str | None = None,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `depthwise_conv2d_native`."""
-        return depthwise_conv2d_native(
-            input,
-            filter,
-            strides,
-            padding,
-            explicit_paddings,
-            data_format,
-            dilations,
-            name,
-            out=out,
+        if _unknown:
+            raise Checks("DepthwiseConv2dNative").unexpected(raw_ops.DepthwiseConv2dNative, _unknown)
+        return _depthwise_conv2d_native(
+            (input, filter),
+            (strides, padding, explicit_paddings, data_format, dilations, None if type(name) is str else name),
+            out,
         )
 
     @staticmethod
@@ -1973,18 +2775,15 @@ class raw_ops:
         data_format: Literal["NHWC", "NCHW"] | None = "NHWC",
         dilations: Integers | None = None,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `depthwise_conv2d`."""
-        return depthwise_conv2d(
-            input,
-            filter,
-            strides,
-            padding,
-            rate,
-            name,
-            data_format,
-            dilations,
-            out=out,
+        if _unknown:
+            raise Checks("depthwise_conv2d").unexpected(raw_ops.depthwise_conv2d, _unknown)
+        return _depthwise_conv2d(
+            (input, filter),
+            (strides, padding, rate, None if type(name) is str else name, data_format, dilations),
+            out,
         )
 
     @staticmethod
@@ -2001,20 +2800,24 @@ class raw_ops:
         dilations: Integers | None = [1, 1, 1, 1],
         name: str | None = None,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `conv2d_backprop_input`."""
-        return conv2d_backprop_input(
-            input_sizes,
-            filter,
-            out_backprop,
-            strides,
-            padding,
-            use_cudnn_on_gpu,
-            explicit_paddings,
-            data_format,
-            dilations,
-            name,
-            out=out,
+        if _unknown:
+            raise Checks("Conv2DBackpropInput").unexpected(raw_ops.Conv2DBackpropInput, _unknown)
+        return _conv2d_backprop_input(
+            (filter, out_backprop),
+            (
+                plain_vector(input_sizes),
+                strides,
+                padding,
+                use_cudnn_on_gpu,
+                explicit_paddings,
+                data_format,
+                dilations,
+                None if type(name) is str else name,
+            ),
+            out,
         )
 
     @staticmethod
@@ -2031,20 +2834,24 @@ class raw_ops:
         dilations: Integers | None = [1, 1, 1, 1],
         name: str | None = None,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `conv2d_backprop_filter`."""
-        return conv2d_backprop_filter(
-            input,
-            filter_sizes,
-            out_backprop,
-            strides,
-            padding,
-            use_cudnn_on_gpu,
-            explicit_paddings,
-            data_format,
-            dilations,
-            name,
-            out=out,
+        if _unknown:
+            raise Checks("Conv2DBackpropFilter").unexpected(raw_ops.Conv2DBackpropFilter, _unknown)
+        return _conv2d_backprop_filter(
+            (input, out_backprop),
+            (
+                plain_vector(filter_sizes),
+                strides,
+                padding,
+                use_cudnn_on_gpu,
+                explicit_paddings,
+                data_format,
+                dilations,
+                None if type(name) is str else name,
+            ),
+            out,
         )
 
     @staticmethod
@@ -2061,8 +2868,11 @@ class raw_ops:
         dilations: Integers | None = [1, 1, 1, 1],
         name: str | None = None,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `conv2d_backprop_input_v2`."""
+        if _unknown:
+            raise Checks("Conv2DBackpropInputV2").unexpected(raw_ops.Conv2DBackpropInputV2, _unknown)
         return conv2d_backprop_input_v2(
             input,
             filter,
@@ -2091,8 +2901,11 @@ class raw_ops:
         dilations: Integers | None = [1, 1, 1, 1],
         name: str | None = None,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `conv2d_backprop_filter_v2`."""
+        if _unknown:
+            raise Checks("Conv2DBackpropFilterV2").unexpected(raw_ops.Conv2DBackpropFilterV2, _unknown)
         return conv2d_backprop_filter_v2(
             input,
             filter,
@@ -2120,19 +2933,25 @@ class raw_ops:
         dilations: Integers | None = [1, 1, 1, 1],
         name: str | None = None,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `depthwise_conv2d_native_backprop_input`."""
-        return depthwise_conv2d_native_backprop_input(
-            input_sizes,
-            filter,
-            out_backprop,
-            strides,
-            padding,
-            explicit_paddings,
-            data_format,
-            dilations,
-            name,
-            out=out,
+        if _unknown:
+            raise Checks("DepthwiseConv2dNativeBackpropInput").unexpected(
+                raw_ops.DepthwiseConv2dNativeBackpropInput, _unknown
+            )
+        return _depthwise_conv2d_native_backprop_input(
+            (filter, out_backprop),
+            (
+                plain_vector(input_sizes),
+                strides,
+                padding,
+                explicit_paddings,
+                data_format,
+                dilations,
+                None if type(name) is str else name,
+            ),
+            out,
         )
 
     @staticmethod
@@ -2148,17 +2967,35 @@ class raw_ops:
         dilations: Integers | None = [1, 1, 1, 1],
         name: str | None = None,
         out: Array | None = None,
+        **_unknown: NoReturn,
     ) -> Array:
         """See `depthwise_conv2d_native_backprop_filter`."""
-        return depthwise_conv2d_native_backprop_filter(
-            input,
-            filter_sizes,
-            out_backprop,
-            strides,
-            padding,
-            explicit_paddings,
-            data_format,
-            dilations,
-            name,
-            out=out,
+        if _unknown:
+            raise Checks("DepthwiseConv2dNativeBackpropFilter").unexpected(
+                raw_ops.DepthwiseConv2dNativeBackpropFilter, _unknown
+            )
+        return _depthwise_conv2d_native_backprop_filter(
+            (input, out_backprop),
+            (
+                plain_vector(filter_sizes),
+                strides,
+                padding,
+                explicit_paddings,
+                data_format,
+                dilations,
+                None if type(name) is str else name,
+            ),
+            out,
         )
+
+
+_library.show(
+    globals(),
+    conv2d="Conv2D",
+    depthwise_conv2d_native="DepthwiseConv2dNative",
+    depthwise_conv2d="depthwise_conv2d",
+    conv2d_backprop_input="Conv2DBackpropInput",
+    conv2d_backprop_filter="Conv2DBackpropFilter",
+    depthwise_conv2d_native_backprop_input="DepthwiseConv2dNativeBackpropInput",
+    depthwise_conv2d_native_backprop_filter="DepthwiseConv2dNativeBackpropFilter",
+)

@@ -85,12 +85,12 @@ WRONG = {
     "resize(X, 3, [1, 2, 3])": "argument 'shift': expected a list of 2, each a 32-bit integer, given [1, 2, 3]",
     "resize(X, 3, 'FAST', [1, 2], edge='EXACT')": "argument 'edge': expected one value, given 'FAST' by position and "
     "'EXACT' by keyword",
-    "resize(X, align=True)": "argument 'size': expected an integer >= 1, given nothing",
+    "resize(X, align=True)": "argument 'size': expected a 32-bit integer >= 1, given nothing",
     "resize(X, 3, length=4)": "argument 'length': expected only one of 'size' and 'length', given both",
-    "resize(X, 0)": "argument 'size': expected an integer >= 1, given 0",
+    "resize(X, 0)": "argument 'size': expected a 32-bit integer >= 1, given 0",
     "resize(X, 3, 'NONE', 'EXACT', 'layer', 'more')": "argument 'name': expected no argument after it, given 'more'",
     "resize()": "argument 'x': expected a tensor, given None",
-    "raw_ops.Resize(x=X)": "argument 'size': expected an integer >= 1, given nothing",
+    "raw_ops.Resize(x=X)": "argument 'size': expected a 32-bit integer >= 1, given nothing",
 }
 
 
