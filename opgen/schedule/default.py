@@ -34,6 +34,7 @@ from opgen.schedule.auto.nests import (
     nests,
     recurrences,
 )
+from opgen.schedule.auto.rings import ringed
 from opgen.schedule.auto.separated import separated
 from opgen.schedule.auto.several import nests_apart
 from opgen.schedule.auto.sources import Sources
@@ -108,6 +109,7 @@ def _for_cpu(trial: Trial, machine: Machine) -> None:
     if not trial.unless_broken("nests that feed each other", lambda: _together(trial, machine, alone)):
         for nest in nests(trial.kernel):
             alone(nest)
+    trial.unless_broken("rows of recurrences", lambda: ringed(trial, machine))
 
 
 def _by_itself(nest: Nest, trial: Trial, machine: Machine) -> None:

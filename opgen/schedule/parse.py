@@ -20,6 +20,7 @@ pack input 0, 3, 1, 2 in=x_o -> transposed
 pad input 1, 2 -> input_padded
 permute sums 2, 0, 1
 pitch sums 1 65
+ring states 0 2
 transpose k_i, c_i
 tensorize x_i, k_i, c_i -> tiles
 prefix t 16 -> running
@@ -286,6 +287,12 @@ def _pitch(line: Line) -> steps.Step:
     return steps.Pitch(buffer.text, _integer(dimension), _integer(size))
 
 
+def _ring(line: Line) -> steps.Step:
+    _shape(line, "ring BUFFER DIMENSION ROWS", 3)
+    buffer, dimension, rows = line.arguments
+    return steps.Ring(buffer.text, _integer(dimension), _integer(rows))
+
+
 def _widen(line: Line) -> steps.Step:
     _shape(line, "widen BUFFER -> NAME", 1, results=1)
     buffer = line.arguments[0].text
@@ -446,6 +453,7 @@ _READERS: dict[str, Callable[[Line], steps.Step]] = {
     "pad": _pad,
     "permute": _permute,
     "pitch": _pitch,
+    "ring": _ring,
     "widen": _widen,
     "transpose": _transpose,
     "recode": _recode,

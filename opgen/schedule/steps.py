@@ -8,6 +8,18 @@ from typing import TypeAlias
 from opgen.loop.nodes import Expr, Kernel, LoopKind, Space
 from opgen.loop.print import print_expr
 from opgen.schedule import kinds
+from opgen.schedule.buffer_steps import (  # those of the kernel's own buffers are steps as all others
+    BufferStep,
+)
+from opgen.schedule.buffer_steps import (
+    Permute as Permute,
+)
+from opgen.schedule.buffer_steps import (
+    Pitch as Pitch,
+)
+from opgen.schedule.buffer_steps import (
+    Ring as Ring,
+)
 from opgen.schedule.compute_at import compute_at
 from opgen.schedule.fill import fill
 from opgen.schedule.fission import fission
@@ -18,8 +30,6 @@ from opgen.schedule.own import own
 from opgen.schedule.pack import pack
 from opgen.schedule.pad import pad
 from opgen.schedule.partition import partition
-from opgen.schedule.permute import permute
-from opgen.schedule.pitch import pitch
 from opgen.schedule.placed import Placed
 from opgen.schedule.prefetch import prefetch
 from opgen.schedule.recode import recode
@@ -279,31 +289,6 @@ class Pad(Placed):
 
 
 @dataclass(frozen=True)
-class Permute(Placed):
-    buffer: str
-    order: tuple[int, ...]
-
-    def __str__(self) -> str:
-        return f"permute {self.buffer} {', '.join(map(str, self.order))}"
-
-    def run(self, kernel: Kernel) -> Kernel:
-        return permute(kernel, self.buffer, self.order)
-
-
-@dataclass(frozen=True)
-class Pitch(Placed):
-    buffer: str
-    dimension: int
-    size: int
-
-    def __str__(self) -> str:
-        return f"pitch {self.buffer} {self.dimension} {self.size}"
-
-    def run(self, kernel: Kernel) -> Kernel:
-        return pitch(kernel, self.buffer, self.dimension, self.size)
-
-
-@dataclass(frozen=True)
 class Transpose(Placed):
     outer: str
     inner: str
@@ -430,8 +415,6 @@ Step: TypeAlias = (
     | ComputeAt
     | Pack
     | Pad
-    | Permute
-    | Pitch
     | Transpose
     | Widen
     | Recode
@@ -441,5 +424,6 @@ Step: TypeAlias = (
     | Partition
     | Tighten
     | Version
+    | BufferStep
     | SumStep
 )

@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 
 from opgen import schedule
-from opgen.loop.nodes import Const, If, Kernel
+from opgen.loop.nodes import Binary, Const, If, Kernel
 from opgen.loop.parse import parse_kernel
-from opgen.loop.walk import buffers_in, loops_in, skeleton
+from opgen.loop.walk import buffers_in, loads, loops_in, skeleton, walk_expr
 from opgen.machine import Machine, typical
 from opgen.machine.model import Cache
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
+from opgen.passes.unroll import constant_extent
 from opgen.runtime.run import run_kernel
 from opgen.schedule.auto import choose, overrides
 from opgen.schedule.auto.choose import Candidate, Choice, Chooser
@@ -257,6 +258,18 @@ def test_overrides_go_before_what_is_cheaper(monkeypatch: pytest.MonkeyPatch) ->
     assert names_of(kernel, typical()) == ["elementwise"]
 
 
+def test_overrides_do_not_hold_against_what_costs_far_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel, _ = kernel_of("Blend", {"x": (40, 256), "row": (40,), "column": (256,)})
+    monkeypatch.setattr(registry, "KINDS", (*registry.KINDS, SideBySide()))
+    (choice,) = choices(kernel, typical())
+    costs = [min(c.price.seconds for c in choice.ranked if c.plan.kind == k) for k in ("side by side", "elementwise")]
+    for share, kind in ((1.01 * costs[0] / costs[1], "side by side"), (0.99 * costs[0] / costs[1], "elementwise")):
+        override = Override("elementwise", ("side by side",), "an entry", share)
+        monkeypatch.setattr(overrides, "OVERRIDES", (override,))
+        assert not is_before("elementwise", "side by side")
+        assert names_of(kernel, typical()) == [kind]
+
+
 def test_overrides_name_kinds_and_entries_of_the_log() -> None:
     log = (Path(schedule.__file__).parent / "EXPERIMENTS.md").read_text()
     names = {kind.name for kind in registry.KINDS}
@@ -370,6 +383,18 @@ PIECES = {
         "      y[i, j] = x[i, min((j - 20) % 98, 98 - (j - 20) % 98)]\n",
         2,
     ),
+    "a torus": (
+        "kernel torus(x: float32[40, 50]) -> (y: float32[40, 50]):\n"
+        "  for i in 0..40:\n    for j in 0..50:\n"
+        "      y[i, j] = x[i, (j - 1) % 50] + x[i, (j + 1) % 50] + x[(i - 1) % 40, (j + 2) % 50]\n",
+        2,
+    ),
+    "a choice of places": (
+        "kernel chosen(x: float32[40, 50]) -> (y: float32[40, 50]):\n"
+        "  for i in 0..40:\n    for j in 0..50:\n"
+        "      y[i, j] = x[i, select(j == 0, 49, j - 1)] + x[i, select(j < 49, j + 1, 0)]\n",
+        2,
+    ),
 }
 
 
@@ -382,6 +407,15 @@ def test_what_is_made_otherwise_from_some_place_on_is_cut(name: str) -> None:
     assert len(nests(after)) == cuts + 1
     assert not any(isinstance(s, If) for nest in nests(after) for s in skeleton(nest.core))
     assert_same(kernel, after, {}, 0, name)
+
+
+def test_no_remainder_is_left_in_lanes() -> None:
+    kernel = simplify(parse_kernel(PIECES["a torus"][0]))
+    after = scheduled(kernel, "cpu", typical(32))[1]
+    lanes = [s for s in loops_in(after.body) if s.kind == "vector" and constant_extent(s) == 8]
+    indices = [i for s in lanes for e in loads(s) for i in e.indices[1:]]
+    assert len(indices) == 3
+    assert not any(isinstance(e, Binary) and e.op == "mod" for i in indices for e in walk_expr(i))
 
 
 @pytest.mark.parametrize("rows", [16, 13])

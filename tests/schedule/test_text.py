@@ -31,6 +31,7 @@ from opgen.schedule.steps import (
     Regroup,
     Relay,
     Reorder,
+    Ring,
     Separate,
     Share,
     Skew,
@@ -63,6 +64,7 @@ pack filter 0, 1, 3, 2 in=x_o -> turned
 pad input 1, 2 -> input_padded
 permute sums 2, 0, 1
 pitch sums 1 65
+ring states 0 2
 recode x -> x_recoded
 distribute c -> x_sums, w_sums
 pair c -> x, w_pairs
@@ -126,6 +128,7 @@ def random_step(rng: random.Random) -> Step:
             Pad(name(), (1, 2), name()),
             Permute(name(), (1, 0)),
             Pitch(name(), rng.randint(0, 3), rng.randint(1, 99)),
+            Ring(name(), rng.randint(0, 3), rng.randint(1, 99)),
             Pair(name(), name(), name()),
             Recode(name(), name()),
             Distribute(name(), name(), name()),

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from opgen.machine import Machine
 from opgen.schedule.auto.design import Design
 from opgen.schedule.auto.kinds.kind import Kind
 from opgen.schedule.auto.nests import Nest, count_of_terms
-from opgen.schedule.auto.overrides import is_before
+from opgen.schedule.auto.overrides import is_before, share_to_beat
 from opgen.schedule.auto.plan import Plan
 from opgen.schedule.auto.price import Price, Prices
 from opgen.schedule.auto.realise import realise
@@ -112,7 +112,8 @@ class Chooser:
                         break
                     if plan.otherwise == otherwise:
                         made = self._made(plan, beaten)
-                        standing.extend([] if made.refusal or beaten else [made])
+                        made = replace(made, beaten=beaten or _falls_short(made, standing))
+                        standing.extend([] if made.refusal or made.beaten else [made])
                         yield made
 
     def _is_enough(self, standing: Sequence[Candidate]) -> bool:
@@ -141,6 +142,12 @@ class Chooser:
         if not taken:
             self.trial.decisions.fail(decided)
         return Candidate(plan, trial, self._prices, "" if taken else trial.refusal or NONE, beaten)
+
+
+def _falls_short(made: Candidate, standing: Sequence[Candidate]) -> bool:
+    """Return True if an override puts another candidate before this one, which does not cost so much less."""
+    shares = [(share_to_beat(c.plan.kind, made.plan.kind), c) for c in standing if not made.refusal]
+    return any(share and made.price.seconds >= share * c.price.seconds for share, c in shares)
 
 
 def _rank(candidate: Candidate) -> tuple[bool, bool, float]:

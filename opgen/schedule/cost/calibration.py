@@ -85,12 +85,17 @@ UNKNOWN = 64
 """iterations: that are assumed of a loop whose extent is not known, where plans are priced [not recorded]"""
 ENOUGH = 1.5
 """times: that the arithmetic alone takes; a plan that takes no longer ends the search for others [E227]"""
+MUCH_LESS = 0.85
+"""share: of a plan's estimated cost; one that is put before others does not count where another takes less [E240]"""
 CANDIDATES = 10
 """plans: of one nest, the cheapest, that are shown and that a search tries [not recorded]"""
 START = 1e-6
 """seconds: to begin a block, whose memory and loops are cold [not recorded]"""
 PIECE = 1024
 """bytes: read in order as fast as longer pieces [E061]"""
+ENDS = 8
+"""times: as long as the places at an end that is set apart a loop is at least, so that its others have full lanes
+[E241]"""
 BLOCK_FREE = 0.25
 """share of the second cache: that a block fills without a loss, beside what passes through [E060]"""
 MADE = 1.5

@@ -1,25 +1,27 @@
 """Results that are made in another way from some place on: each range is a nest of its own.
 
     for j in 0..64: y[j] = a[j]; for j in 64..192: y[j] = b[j - 64]
+    for j in 0..1: y[j] = x[n - 1] + x[j]; for j in 1..n: y[j] = x[j - 1] + x[j]
 
-Cut is a loop by whose place one of several tensors is read, or along which lanes would read forth, then back.
+Cut is a loop by whose place one of several tensors is read, or along which lanes would read forth, then back, or begin
+again (`x[(j - 1) % n]`): few places at an end are set apart, so that none of the others has a remainder.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
 from opgen.loop.analysis.polynomial import linear
-from opgen.loop.nodes import Binary, Compare, Const, Expr, If, Load
+from opgen.loop.nodes import Binary, Compare, Const, Expr, If, Load, Select
 from opgen.loop.walk import loads, skeleton, walk_expr, walk_exprs
 from opgen.machine import Machine
 from opgen.schedule.auto.design import Design
 from opgen.schedule.auto.nests import Nest, depends, is_contiguous, reduces, updates
 from opgen.schedule.auto.site import Site
 from opgen.schedule.auto.trial import Trial
-from opgen.schedule.cost.calibration import PIECE
+from opgen.schedule.cost.calibration import ENDS, PIECE
 from opgen.schedule.steps import Partition, Reorder
 
 
@@ -61,10 +63,16 @@ class Pieces:
 
 
 def _is_worth(nest: Nest, loop: str, at: int) -> bool:
-    """Whether there is enough in each part."""
+    """Return True if there is enough in each part, or one is a small end of the other."""
     start, stop = _range(nest, loop)
     others = prod(nest.extent(n) or 0 for n in nest.names if n != loop)
-    return min(at - start, stop - at) * others >= PIECE
+    parts = at - start, stop - at
+    return min(parts) * others >= PIECE or (_is_end(*parts) and max(parts) * others >= PIECE)
+
+
+def _is_end(*parts: int) -> bool:
+    """Return True if one of two parts of a loop is a small end of it."""
+    return min(parts) * ENDS <= max(parts)
 
 
 def _range(nest: Nest, loop: str) -> tuple[int, int]:
@@ -75,13 +83,14 @@ def _range(nest: Nest, loop: str) -> tuple[int, int]:
 
 
 def _cut(nest: Nest, lanes: str) -> tuple[str, int] | None:
-    """The first place from which on a loop does something else, if there is one."""
+    """The first place from which on a loop does something else, if there is one; of places near an end the one that is
+    furthest inside.
+    """
     crooked = [e for e in nest.outside_loads if depends(e.indices, lanes) and not is_contiguous(e, lanes, nest.shapes)]
-    for place in (i for e in crooked for i in e.indices):
-        for e in walk_expr(place):
-            at = _turn(e, lanes, *_range(nest, lanes))
-            if at is not None:
-                return lanes, at
+    places = (n for e in crooked for i in e.indices for n in walk_expr(i))
+    turns = [at for e in places if (at := _turn(e, lanes, *_range(nest, lanes))) is not None]
+    if turns:
+        return lanes, _innermost(turns, *_range(nest, lanes))
     if len({e.buffer for s in skeleton(nest.core) if isinstance(s, If) for e in loads(s.then)}) > 1:
         for loop in nest.names:
             for e in walk_exprs(nest.core):
@@ -91,8 +100,20 @@ def _cut(nest: Nest, lanes: str) -> tuple[str, int] | None:
     return None
 
 
+def _innermost(turns: Sequence[int], start: int, stop: int) -> int:
+    """The first of some places; of those at the same end of a loop the one that leaves none of these within."""
+    first = turns[0]
+    if not _is_end(first - start, stop - first):
+        return first
+    near = first - start <= stop - first
+    same = [at for at in turns if _is_end(at - start, stop - at) and (at - start <= stop - at) == near]
+    return max(same) if near else min(same)
+
+
 def _turn(e: Expr, loop: str, start: int, stop: int) -> int | None:
-    """Where min or max takes its other side, or a remainder begins again."""
+    """Where min, max or a choice takes its other side, or a remainder begins again."""
+    if isinstance(e, Select):
+        return _change(e.condition, loop, start, stop)
     if not isinstance(e, Binary) or e.op not in ("min", "max", "mod"):
         return None
     left, right = _line(e.left, loop), _line(e.right, loop)
@@ -108,11 +129,14 @@ def _turn(e: Expr, loop: str, start: int, stop: int) -> int | None:
 
 def _change(e: Expr, loop: str, start: int, stop: int) -> int | None:
     """Where a comparison of the loop with a number turns out otherwise."""
-    if not isinstance(e, Compare) or e.op not in ("lt", "le", "gt", "ge") or not e.left.type.dtype.is_int:
+    if not isinstance(e, Compare) or not e.left.type.dtype.is_int:
         return None
     left, right = _line(e.left, loop), _line(e.right, loop)
     if left is None or right is None:
         return None
+    if e.op in ("eq", "ne"):  # of one place, which is at an end
+        ends = {start: start + 1, stop - 1: stop - 1}
+        return next((at for place, at in ends.items() if _at(left, place) == _at(right, place)), None)
     below = e.op in ("lt", "ge")
     return _first(lambda v: _at(left, v) < _at(right, v) + (not below), start, stop)
 
