@@ -10,6 +10,7 @@ from opgen.schedule.permute import permute
 from opgen.schedule.pitch import pitch
 from opgen.schedule.placed import Placed
 from opgen.schedule.ring import ring
+from opgen.schedule.tabulate import tabulate
 
 
 @dataclass(frozen=True)
@@ -50,4 +51,19 @@ class Ring(Placed):
         return ring(kernel, self.buffer, self.dimension, self.rows)
 
 
-BufferStep: TypeAlias = Permute | Pitch | Ring
+@dataclass(frozen=True)
+class Tabulate(Placed):
+    buffer: str
+    loops: tuple[str, ...]
+    name: str
+    join: bool = False
+
+    def __str__(self) -> str:
+        join = " join=true" if self.join else ""
+        return f"tabulate {self.buffer} {', '.join(self.loops)}{join} -> {self.name}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return tabulate(kernel, self.buffer, self.loops, self.name, self.join)
+
+
+BufferStep: TypeAlias = Permute | Pitch | Ring | Tabulate

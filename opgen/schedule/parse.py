@@ -21,6 +21,7 @@ pad input 1, 2 -> input_padded
 permute sums 2, 0, 1
 pitch sums 1 65
 ring states 0 2
+tabulate scale n, c -> scale_table
 transpose k_i, c_i
 tensorize x_i, k_i, c_i -> tiles
 prefix t 16 -> running
@@ -293,6 +294,15 @@ def _ring(line: Line) -> steps.Step:
     return steps.Ring(buffer.text, _integer(dimension), _integer(rows))
 
 
+def _tabulate(line: Line) -> steps.Step:
+    usage = "tabulate BUFFER LOOP, LOOP join=true -> NAME"
+    _shape(line, usage, max(2, len(line.arguments)), ["join"], results=1)
+    buffer, *loops = (w.text for w in line.arguments)
+    name = line.results[0].text if line.results else f"{buffer}_table"
+    join = _choice(line.options.get("join"), "false", TRUTHS, "truth value")
+    return steps.Tabulate(buffer, tuple(loops), name, join == "true")
+
+
 def _widen(line: Line) -> steps.Step:
     _shape(line, "widen BUFFER -> NAME", 1, results=1)
     buffer = line.arguments[0].text
@@ -454,6 +464,7 @@ _READERS: dict[str, Callable[[Line], steps.Step]] = {
     "permute": _permute,
     "pitch": _pitch,
     "ring": _ring,
+    "tabulate": _tabulate,
     "widen": _widen,
     "transpose": _transpose,
     "recode": _recode,

@@ -20,6 +20,9 @@ from opgen.schedule.buffer_steps import (
 from opgen.schedule.buffer_steps import (
     Ring as Ring,
 )
+from opgen.schedule.buffer_steps import (
+    Tabulate as Tabulate,
+)
 from opgen.schedule.compute_at import compute_at
 from opgen.schedule.fill import fill
 from opgen.schedule.fission import fission

@@ -38,6 +38,7 @@ from opgen.schedule.steps import (
     Split,
     Stage,
     Step,
+    Tabulate,
     Tensorize,
     Tighten,
     Transpose,
@@ -65,6 +66,8 @@ pad input 1, 2 -> input_padded
 permute sums 2, 0, 1
 pitch sums 1 65
 ring states 0 2
+tabulate scale n, c -> scale_table
+tabulate scale n, c join=true -> joined
 recode x -> x_recoded
 distribute c -> x_sums, w_sums
 pair c -> x, w_pairs
@@ -128,6 +131,7 @@ def random_step(rng: random.Random) -> Step:
             Pad(name(), (1, 2), name()),
             Permute(name(), (1, 0)),
             Pitch(name(), rng.randint(0, 3), rng.randint(1, 99)),
+            Tabulate(name(), tuple(name() for _ in range(rng.randint(1, 3))), name(), rng.random() < 0.5),
             Ring(name(), rng.randint(0, 3), rng.randint(1, 99)),
             Pair(name(), name(), name()),
             Recode(name(), name()),

@@ -3,21 +3,28 @@
     y[x, c] = sum[s, q](u[x + s, c*4 + q] * v[s, c*4 + q])
 
 is first `z[x, j] = sum[s](u[x + s, j] * v[s, j])`, with lanes along all of `j`, and then
-`y[x, c] = sum[q](z[x, c*4 + q])`: gradients of windows with several results a channel.
+`y[x, c] = sum[q](z[x, c*4 + q])`: gradients of windows with several results a channel, means over places and groups of
+channels.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from math import prod
 
 from opgen.loop.nodes import Load, Store
 from opgen.schedule.auto.accesses import strides_of
-from opgen.schedule.auto.nests import Nest, conditional_loops, is_contiguous, nests, own_axis, with_last
+from opgen.schedule.auto.nests import Nest, conditional_loops, depends, is_contiguous, nests, own_axis, with_last
 from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.trial import Trial
-from opgen.schedule.cost.calibration import NEIGHBOURS, TERMS_BESIDE_NEIGHBOURS
-from opgen.schedule.steps import Divide, Flatten, Pack, Permute, Regroup, Reorder
+from opgen.schedule.cost.calibration import (
+    NEIGHBOURS,
+    NEIGHBOURS_IN_ROWS,
+    ROWS_OF_NEIGHBOURS,
+    TERMS_BESIDE_NEIGHBOURS,
+)
+from opgen.schedule.steps import Divide, Flatten, Pack, Permute, Regroup, Reorder, Tabulate
 
 
 def neighbours_last(trial: Trial) -> None:
@@ -30,18 +37,29 @@ def neighbours_last(trial: Trial) -> None:
 
 
 def _neighbours(nest: Nest) -> tuple[str, str] | None:
-    """A loop over results, and one of the sum whose terms lie, in all factors, between those of one result and of the
-    next; none if the sum has few others.
+    """A loop over results, and one of the sum whose terms lie, in all factors that follow it, between those of one
+    result and of the next; none if the sum has few others.
     """
-    if len(nest.results) != 1 or len(nest.summed) < 2:
+    if len(nest.results) != 1:
         return None
     counts = Roles.of(nest).counts
     for term, count in counts.items():
-        few = 1 < count <= NEIGHBOURS and prod(counts.values()) >= count * TERMS_BESIDE_NEIGHBOURS
-        loops = [n for n in nest.names if few and all(_between(e, n, term, count, nest) for e in nest.summed)]
-        if loops and (count > 2 or _along(nest.results[0], loops[0], nest)):  # two are not worth transposing
+        following = [e for e in nest.summed if depends(e.indices, term)]
+        loops = [n for n in nest.names if all(_between(e, n, term, count, nest) for e in following)]
+        few = loops and following and count > 1 and _are_few(nest, term, count, prod(counts.values()), following)
+        if few and (count > 2 or _along(nest.results[0], loops[0], nest)):  # two are not worth transposing
             return loops[0], term
     return None
+
+
+def _are_few(nest: Nest, term: str, count: int, terms: int, following: Sequence[Load]) -> bool:
+    """Return True if neighbours are few beside the other terms: products of factors that all follow them, or whatever
+    is summed where they lie side by side, in rows that the sum does not take whole.
+    """
+    if 1 < len(following) == len(nest.summed) and count <= NEIGHBOURS and terms >= count * TERMS_BESIDE_NEIGHBOURS:
+        return True
+    side_by_side = all(is_contiguous(e, term, nest.shapes) for e in following)
+    return side_by_side and count <= NEIGHBOURS_IN_ROWS and terms >= count * ROWS_OF_NEIGHBOURS
 
 
 def _between(access: Load, loop: str, term: str, count: int, nest: Nest) -> bool:
@@ -58,7 +76,13 @@ def _apart(nest: Nest, loop: str, term: str, trial: Trial) -> bool:
     results and factors are transposed where these do not lie side by side.
     """
     terms, sums = [s.var for s in nest.inner_loops], trial.fresh(f"{nest.results[0].buffer}_{term}")
-    moved: list[tuple[Load | Store, str]] = [*((e, term) for e in nest.summed), (nest.results[0], loop)]
+    following = [e for e in nest.summed if depends(e.indices, term)]
+    shared = {e.buffer: e for e in nest.summed if e not in following and depends(e.indices, loop)}
+    for name, read in shared.items():  # rows of neighbours, as all else is read
+        around = [n for n in nest.names if n != loop and depends(read.indices, n)]
+        if not trial.take(Tabulate(name, (*around, loop, term), trial.fresh(f"{name}_{term}"), join=True)):
+            return False
+    moved: list[tuple[Load | Store, str]] = [*((e, term) for e in following), (nest.results[0], loop)]
     for access, n in moved:
         axis = own_axis(access, n)
         if axis is not None and not _along(access, n, nest):

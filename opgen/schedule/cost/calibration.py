@@ -75,6 +75,11 @@ PADDED_BY = (1, 2, 3)
 CONFLICT_PLACES = 36
 """lines: the most along one dimension that are used together, as many as a transform has parts [E172]"""
 
+TABLE_SHARE = 1 / 4
+"""share of the second cache: the most for a table of what few loops determine [E243]"""
+TABLE_USES = 16
+"""rows: that read such a table, at least [E243]"""
+
 # Chains of nests through memory -------------------------------------------------------------------------------------
 NEST = 2e-6
 """seconds: threads begin and end something together [not recorded]"""
@@ -225,6 +230,10 @@ WINDOW_STEP = 4
 """elements: as `LANE_STEP`, of windows that share nothing among lanes [E136]"""
 NEIGHBOURS = 16
 """terms: the most side by side that are added up last [E215]"""
+NEIGHBOURS_IN_ROWS = 64
+"""terms: as `NEIGHBOURS`, where nothing is transposed and other terms are many [E243]"""
+ROWS_OF_NEIGHBOURS = 64
+"""terms: the fewest other ones for these [E243]"""
 TERMS_BESIDE_NEIGHBOURS = 4
 """terms: the fewest other ones of such a sum [E215]"""
 WINDOW_GATHERED = 8

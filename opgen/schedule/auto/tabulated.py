@@ -1,0 +1,74 @@
+"""Parts of expressions that lanes would work out again for each row, worked out once.
+
+    y[b, i, j, c] = (x[b, i, j, c] - mean[b, c // 10]) / sqrt(wide[b, c // 10] + epsilon)
+
+reads with lanes along `c` at places divided by ten, and takes a root, for each `i` and `j`.  With tables over `b` and
+`c` it reads what lies side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from math import prod
+
+from opgen.loop.nodes import Binary, Call, Expr, Load, Store
+from opgen.loop.walk import free_vars, loads, walk_expr
+from opgen.machine import Machine
+from opgen.schedule.auto.nests import Nest, conditional_loops, contiguous_loop, depends, is_contiguous, nests
+from opgen.schedule.auto.trial import Trial
+from opgen.schedule.cost.calibration import TABLE_SHARE, TABLE_USES
+from opgen.schedule.errors import ScheduleError
+from opgen.schedule.steps import Tabulate
+from opgen.schedule.tabulate import part_of
+
+QUICK = ("fma", "abs", "floor", "ceil", "round")
+"""Functions that are one instruction."""
+
+
+def tabulated(trial: Trial, machine: Machine) -> None:
+    """Make a table of each such part of the nests without sums."""
+    seldom, parameters = conditional_loops(trial.kernel), frozenset(p.name for p in trial.kernel.parameters)
+    for nest in nests(trial.kernel):
+        lanes = contiguous_loop(nest)
+        if not isinstance(nest.core, Store) or nest.guards or lanes is None or nest.names[0] in seldom:
+            continue
+        for buffer in dict.fromkeys(e.buffer for e in loads(nest.core)):
+            loops = _loops(nest, buffer, lanes)
+            if loops and _is_worth(nest, buffer, loops, parameters, machine):
+                trial.take(Tabulate(buffer, loops, trial.fresh(f"{buffer}_table")))
+
+
+def _loops(nest: Nest, buffer: str, lanes: str) -> tuple[str, ...]:
+    """The loops on which all reads of a buffer depend, those of lanes among them; none if it is read in other ways,
+    too.
+    """
+    used = {frozenset(n for n in nest.names if depends(e.indices, n)) for e in loads(nest.core) if e.buffer == buffer}
+    if len(used) != 1:
+        return ()
+    (found,) = used
+    return tuple(n for n in nest.names if n in found) if lanes in found else ()
+
+
+def _is_worth(nest: Nest, buffer: str, loops: tuple[str, ...], known: Set[str], machine: Machine) -> bool:
+    """Return True if a table is small, read often, and spares more than a read of what lies side by side."""
+    extents = {n: nest.extent(n) or 0 for n in nest.names}
+    size, uses = prod(extents[n] for n in loops), prod(extents[n] for n in nest.names if n not in loops)
+    if uses < TABLE_USES:
+        return False
+    try:
+        part = part_of(nest.loops[0], buffer, frozenset(loops), known)
+    except ScheduleError:
+        return False
+    spared = _is_slow(part) or any(not is_contiguous(e, loops[-1], nest.shapes) for e in _reads(part))
+    return spared and part.type.dtype.is_float and size * part.type.dtype.bytes <= TABLE_SHARE * machine.l2.size
+
+
+def _reads(part: Expr) -> list[Load]:
+    """The loads that depend on loops."""
+    return [e for e in walk_expr(part) if isinstance(e, Load) and any(map(free_vars, e.indices))]
+
+
+def _is_slow(part: Expr) -> bool:
+    """Return True if an expression divides or calls a function that takes long."""
+    divides = any(isinstance(e, Binary) and e.op == "div" for e in walk_expr(part))
+    return divides or any(isinstance(e, Call) and e.function not in QUICK for e in walk_expr(part))

@@ -1,0 +1,115 @@
+"""tabulate: a part of an expression that few loops determine, worked out before a nest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence, Set
+
+from opgen.diagnostics import did_you_mean
+from opgen.loop import build as b
+from opgen.loop.nodes import Buffer, Const, Expr, For, If, Kernel, Load, Stmt, Store
+from opgen.loop.walk import (
+    expressions,
+    free_vars,
+    loads,
+    loops_in,
+    map_stmt,
+    operands,
+    parts,
+    stores,
+    substitute_expr,
+    walk_expr,
+)
+from opgen.passes.fold import fold_all
+from opgen.passes.unroll import constant_extent
+from opgen.schedule.errors import ScheduleError
+from opgen.schedule.loops import before_nest, nest_to_precede, require_fresh, require_loops, with_body
+
+
+def tabulate(kernel: Kernel, buffer: str, loops: Sequence[str], name: str | None = None, join: bool = False) -> Kernel:
+    """Work out what is made of a buffer's elements, and depends on no other loops, before the nest, for all iterations
+    of these loops; the nest reads the table.
+
+                                                    alloc v_table[c]
+                                                    for v_table_k in 0..c:
+        for i in 0..n: for k in 0..c:                 v_table[v_table_k] = sqrt(v[k // 4])
+          y[i, k] = x[i, k] / sqrt(v[k // 4])  ->   for i in 0..n: for k in 0..c:
+                                                      y[i, k] = x[i, k] / v_table[k]
+
+    With `join` the last two loops go along one dimension of the table, so that they can be flattened.
+
+    Refused where the nest writes the buffer, the loops are not known to run from 0 to constants, a condition is around,
+    or not just one expression is made of the elements.
+    """
+    require_loops(kernel, "tabulate", loops)
+    table = name or f"{buffer}_table"
+    counters = [f"{table}_{n}" for n in loops]
+    require_fresh(kernel, "tabulate", [table, *counters])
+    nest = nest_to_precede(kernel.body, loops[0])
+    extents = [_extent(nest, buffer, n) for n in loops]
+    whole = part_of(nest, buffer, frozenset(loops), frozenset(p.name for p in kernel.parameters))
+    row = extents[-1] if join and len(loops) > 1 else None
+
+    def at(names: Sequence[str]) -> tuple[Expr, ...]:
+        places: list[Expr] = [b.var(n) for n in names]
+        if row is not None:
+            places[-2:] = [fold_all(b.add(b.mul(places[-2], row), places[-1]))]
+        return tuple(places)
+
+    shape = extents if row is None else [*extents[:-2], extents[-2] * row]
+    made = Buffer(table, whole.type.dtype, tuple(map(b.index, shape)), "heap")
+    here = dict(zip(loops, map(b.var, counters), strict=True))
+    filled: Stmt = Store(table, at(counters), substitute_expr(whole, here))
+    for counter, extent in zip(reversed(counters), reversed(extents), strict=True):
+        filled = For(counter, b.index(0), b.index(extent), filled)
+    read = Load(table, at(loops), whole.type.dtype)
+    new = map_stmt(nest, expr=lambda e: read if e == whole else e)
+    body = before_nest(kernel.body, loops[0], [made], [filled])
+    return with_body(kernel, map_stmt(body, stmt=lambda s: new if s is nest else s))
+
+
+def part_of(nest: Stmt, buffer: str, loops: Set[str], known: Set[str] = frozenset()) -> Expr:
+    """The largest expression of a nest that reads a buffer and depends on some loops alone."""
+    written = {s.buffer for s in stores(nest)}
+    found = dict.fromkeys(_parts(nest, buffer, loops | known, written))
+    if buffer in written:
+        raise ScheduleError(f"tabulate {buffer}: the nest writes it")
+    if len(found) != 1:
+        named = sorted({e.buffer for e in loads(nest)})
+        hint = did_you_mean(buffer, named) if buffer not in named else None
+        raise ScheduleError(f"tabulate {buffer}: {len(found)} expressions are made of it by these loops alone", hint)
+    (whole,) = found
+    return whole
+
+
+def _parts(s: Stmt, buffer: str, loops: Set[str], written: Set[str]) -> Iterator[Expr]:
+    """All of them; refuses those that stand under a condition."""
+
+    def visit(e: Expr) -> Iterator[Expr]:
+        read = {n.buffer for n in walk_expr(e) if isinstance(n, Load)}
+        if buffer not in read:
+            return
+        if free_vars(e) <= loops and not read & written and not any(_is_masked(n) for n in walk_expr(e)):
+            yield e
+            return
+        for o in operands(e):
+            yield from visit(o)
+
+    for e in expressions(s):
+        yield from visit(e)
+    for p in parts(s):
+        found = list(_parts(p, buffer, loops, written))
+        if found and isinstance(s, If):
+            raise ScheduleError(f"tabulate {buffer}: a condition is around what is made of it")
+        yield from found
+
+
+def _is_masked(e: Expr) -> bool:
+    return e.type.lanes != 1 or (isinstance(e, Load) and e.mask is not None)
+
+
+def _extent(nest: Stmt, buffer: str, loop: str) -> int:
+    found = [s for s in loops_in(nest) if s.var == loop]
+    extents = [constant_extent(s) for s in found if s.start == Const(0) and s.kind == "serial"]
+    if len(found) != 1 or len(extents) != 1 or extents[0] is None:
+        raise ScheduleError(f"tabulate {buffer}: '{loop}' is not known to run from 0 to a constant")
+    return extents[0]
