@@ -63,6 +63,15 @@ class _Found:
         return any(a - b and b - a for a in misses for b in misses)
 
     @property
+    def interleaves(self) -> bool:
+        """Return True if terms of several results lie by turns along a dimension: groups of channels.  Their schedule
+        adds up neighbours last, which it cannot do for two sums of one definition.
+        """
+        own, inner = {r.name for r in self.around}, {r.name for r in self.reduce.indices}
+        subscripts = [i for e in subexpressions(self.reduce.body) if isinstance(e, Read) for i in e.indices]
+        return len(inner) > 1 and any(_free(i) & own and _free(i) & inner and _has_multiple(i, own) for i in subscripts)
+
+    @property
     def short(self) -> bool:
         """Whether it is known to have few terms."""
         extents = [r.extent.value for r in self.reduce.indices if isinstance(r.extent, Number)]
@@ -144,7 +153,7 @@ class Parts:
         outer = list({f.reduce: f for f in found if not f.nested}.values())
         if len(outer) < 2:
             return None
-        return next(((f, found[f]) for f in outer if f.mixes and not f.short), None)
+        return next(((f, found[f]) for f in outer if (f.mixes or f.interleaves) and not f.short), None)
 
 
 def _reductions(e: Expr, around: Sequence[IndexRange], nested: bool, chosen: bool) -> Iterator[_Found]:
@@ -168,6 +177,12 @@ def _may_fail(e: Expr) -> bool:
         case Reduce():
             return any(_is_multiple(n) or _may_fail(n) for r in e.indices for n in subexpressions(r.extent))
     return False
+
+
+def _has_multiple(e: Expr, names: set[str]) -> bool:
+    """Return True if an expression has a product with one of some indices."""
+    products = (n for n in subexpressions(e) if isinstance(n, Operation) and n.op == "*")
+    return any(_free(n) & names for n in products)
 
 
 def _is_multiple(e: Expr) -> bool:

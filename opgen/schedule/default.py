@@ -37,6 +37,7 @@ from opgen.schedule.auto.nests import (
 from opgen.schedule.auto.rings import ringed
 from opgen.schedule.auto.separated import separated
 from opgen.schedule.auto.several import nests_apart
+from opgen.schedule.auto.single import single_terms
 from opgen.schedule.auto.sources import Sources
 from opgen.schedule.auto.tabulated import tabulated
 from opgen.schedule.auto.trial import Trial
@@ -105,6 +106,7 @@ def _for_cpu(trial: Trial, machine: Machine) -> None:
             trial.unless_broken(f"{_named(nest)}, in parallel", lambda: trial.take(Parallel(nest.names[0])))
 
     trial.unless_broken("loops over several nests", lambda: nests_apart(trial))
+    trial.unless_broken("sums of one term", lambda: single_terms(trial))
     trial.unless_broken("tables", lambda: tabulated(trial, machine))
     trial.unless_broken("sums of products", lambda: separated(trial))
     trial.unless_broken("terms side by side", lambda: neighbours_last(trial))

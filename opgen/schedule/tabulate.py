@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass
 
 from opgen.diagnostics import did_you_mean
 from opgen.loop import build as b
@@ -35,50 +36,69 @@ def tabulate(kernel: Kernel, buffer: str, loops: Sequence[str], name: str | None
           y[i, k] = x[i, k] / sqrt(v[k // 4])  ->   for i in 0..n: for k in 0..c:
                                                       y[i, k] = x[i, k] / v_table[k]
 
-    With `join` the last two loops go along one dimension of the table, so that they can be flattened.
+    Several such expressions have a table each (`v_table_1`, ...).  With `join` the last two loops have one dimension of
+    the table, so that they can be flattened.
 
     Refused where the nest writes the buffer, the loops are not known to run from 0 to constants, a condition is around,
-    or not just one expression is made of the elements.
+    or nothing is made of the elements.
     """
     require_loops(kernel, "tabulate", loops)
-    table = name or f"{buffer}_table"
-    counters = [f"{table}_{n}" for n in loops]
-    require_fresh(kernel, "tabulate", [table, *counters])
     nest = nest_to_precede(kernel.body, loops[0])
     extents = [_extent(nest, buffer, n) for n in loops]
-    whole = part_of(nest, buffer, frozenset(loops), frozenset(p.name for p in kernel.parameters))
+    wholes = parts_of(nest, buffer, frozenset(loops), frozenset(p.name for p in kernel.parameters))
+    tables = [_Table(f"{name or f'{buffer}_table'}{f'_{n}' if n else ''}", whole) for n, whole in enumerate(wholes)]
+    taken = [n for t in tables for n in (t.name, *t.counters(loops))]
+    require_fresh(kernel, "tabulate", taken)
     row = extents[-1] if join and len(loops) > 1 else None
-
-    def at(names: Sequence[str]) -> tuple[Expr, ...]:
-        places: list[Expr] = [b.var(n) for n in names]
-        if row is not None:
-            places[-2:] = [fold_all(b.add(b.mul(places[-2], row), places[-1]))]
-        return tuple(places)
-
     shape = extents if row is None else [*extents[:-2], extents[-2] * row]
-    made = Buffer(table, whole.type.dtype, tuple(map(b.index, shape)), "heap")
-    here = dict(zip(loops, map(b.var, counters), strict=True))
-    filled: Stmt = Store(table, at(counters), substitute_expr(whole, here))
-    for counter, extent in zip(reversed(counters), reversed(extents), strict=True):
-        filled = For(counter, b.index(0), b.index(extent), filled)
-    read = Load(table, at(loops), whole.type.dtype)
-    new = map_stmt(nest, expr=lambda e: read if e == whole else e)
-    body = before_nest(kernel.body, loops[0], [made], [filled])
+    made = [Buffer(t.name, t.whole.type.dtype, tuple(map(b.index, shape)), "heap") for t in tables]
+    filled = [t.filled(loops, extents, row) for t in tables]
+    reads: dict[Expr, Expr] = {t.whole: t.read(loops, row) for t in tables}
+    new = map_stmt(nest, expr=lambda e: reads.get(e, e))
+    body = before_nest(kernel.body, loops[0], made, filled)
     return with_body(kernel, map_stmt(body, stmt=lambda s: new if s is nest else s))
 
 
-def part_of(nest: Stmt, buffer: str, loops: Set[str], known: Set[str] = frozenset()) -> Expr:
-    """The largest expression of a nest that reads a buffer and depends on some loops alone."""
+@dataclass(frozen=True)
+class _Table:
+    name: str
+    whole: Expr
+    """The expression that is worked out."""
+
+    def counters(self, loops: Sequence[str]) -> list[str]:
+        return [f"{self.name}_{n}" for n in loops]
+
+    def read(self, loops: Sequence[str], row: int | None) -> Load:
+        return Load(self.name, _place(loops, row), self.whole.type.dtype)
+
+    def filled(self, loops: Sequence[str], extents: Sequence[int], row: int | None) -> Stmt:
+        counters = self.counters(loops)
+        here = dict(zip(loops, map(b.var, counters), strict=True))
+        filled: Stmt = Store(self.name, _place(counters, row), substitute_expr(self.whole, here))
+        for counter, extent in zip(reversed(counters), reversed(extents), strict=True):
+            filled = For(counter, b.index(0), b.index(extent), filled)
+        return filled
+
+
+def _place(names: Sequence[str], row: int | None) -> tuple[Expr, ...]:
+    """An element of a table, of which the last two loops have one dimension if there is a `row`."""
+    places: list[Expr] = [b.var(n) for n in names]
+    if row is not None:
+        places[-2:] = [fold_all(b.add(b.mul(places[-2], row), places[-1]))]
+    return tuple(places)
+
+
+def parts_of(nest: Stmt, buffer: str, loops: Set[str], known: Set[str] = frozenset()) -> tuple[Expr, ...]:
+    """The largest expressions of a nest that read a buffer and depend on some loops alone."""
     written = {s.buffer for s in stores(nest)}
-    found = dict.fromkeys(_parts(nest, buffer, loops | known, written))
     if buffer in written:
         raise ScheduleError(f"tabulate {buffer}: the nest writes it")
-    if len(found) != 1:
+    found = dict.fromkeys(_parts(nest, buffer, loops | known, written))
+    if not found:
         named = sorted({e.buffer for e in loads(nest)})
         hint = did_you_mean(buffer, named) if buffer not in named else None
-        raise ScheduleError(f"tabulate {buffer}: {len(found)} expressions are made of it by these loops alone", hint)
-    (whole,) = found
-    return whole
+        raise ScheduleError(f"tabulate {buffer}: nothing is made of it by these loops alone", hint)
+    return tuple(found)
 
 
 def _parts(s: Stmt, buffer: str, loops: Set[str], written: Set[str]) -> Iterator[Expr]:

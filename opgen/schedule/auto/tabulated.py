@@ -19,7 +19,7 @@ from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import TABLE_SHARE, TABLE_USES
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.steps import Tabulate
-from opgen.schedule.tabulate import part_of
+from opgen.schedule.tabulate import parts_of
 
 QUICK = ("fma", "abs", "floor", "ceil", "round")
 """Functions that are one instruction."""
@@ -56,11 +56,13 @@ def _is_worth(nest: Nest, buffer: str, loops: tuple[str, ...], known: Set[str], 
     if uses < TABLE_USES:
         return False
     try:
-        part = part_of(nest.loops[0], buffer, frozenset(loops), known)
+        parts = parts_of(nest.loops[0], buffer, frozenset(loops), known)
     except ScheduleError:
         return False
-    spared = _is_slow(part) or any(not is_contiguous(e, loops[-1], nest.shapes) for e in _reads(part))
-    return spared and part.type.dtype.is_float and size * part.type.dtype.bytes <= TABLE_SHARE * machine.l2.size
+    last = loops[-1]
+    spared = any(_is_slow(p) or any(not is_contiguous(e, last, nest.shapes) for e in _reads(p)) for p in parts)
+    room = size * sum(p.type.dtype.bytes for p in parts)
+    return spared and all(p.type.dtype.is_float for p in parts) and room <= TABLE_SHARE * machine.l2.size
 
 
 def _reads(part: Expr) -> list[Load]:
