@@ -11,12 +11,13 @@ import pytest
 from opgen.grad.gradient import gradient
 from opgen.loop.bind import bind
 from opgen.loop.nodes import Kernel
+from opgen.lower import Variant, lower
 from opgen.machine import typical
 from opgen.machine.model import Cache
 from opgen.passes.simplify import simplify
 from opgen.schedule.auto.kinds import transposed_maps
 from opgen.schedule.default import scheduled
-from opgen.spec import load
+from opgen.spec import load, load_text
 from tests.harness import Call
 from tests.schedule.test_few import assert_right
 
@@ -106,3 +107,26 @@ def test_strided_windows_without_borders_have_lanes(worth: float, monkeypatch: p
     for vector in (16, 32, 64):
         large = convolution(None, 1, (224, 224), (7, 7, 3, 96), 2, "float32", "VALID")
         assert "vectorize" in str(scheduled(large, "cpu", typical(vector))[0])
+
+
+MAPS = load_text("""
+op Maps {
+  type T in {float32}
+  input x: T[n, c, height, width]
+  input f: T[k, c, rows, columns]
+  output y: T[n, k, height - rows + 1, width - columns + 1]
+  y[b, o, i, j] = sum[q, r, s](x[b, q, i + r, j + s] * f[o, q, r, s])
+}
+""")
+
+
+@pytest.mark.parametrize("height", [187, 188, 189])
+def test_plans_that_cost_far_less_go_before_transposed_maps(height: int) -> None:
+    """With lanes along rows of results, taps are what is transposed, and estimated to take a third longer."""
+    lowered = lower(MAPS, MAPS.op("Maps"), Variant({"T": "float32"}, {})).kernel
+    sizes = {"n": 1, "c": 64, "height": height, "width": 22, "k": 128, "rows": 9, "columns": 12}
+    kernel = simplify(bind(lowered, {p.name: sizes[p.name] for p in lowered.parameters}))
+    one = typical(64)
+    l1 = replace(one.l1, bytes_per_second=2 * one.l1.bytes_per_second)
+    two_units = replace(one, latency=8, fma_per_second=2 * one.fma_per_second, l1=l1)
+    assert "pack f 0, 2, 3, 1 -> f_transposed" not in str(scheduled(kernel, "cpu", two_units)[0])
