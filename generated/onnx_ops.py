@@ -11296,15 +11296,15 @@ def non_max_suppression_count(
         high[b, k, d] = if center_point_box == 1 then boxes[b, k, d] + boxes[b, k, d + 2] / 2 else max(boxes[b, k,
             d], boxes[b, k, d + 2]) where d < 2
         order[b, c, r] = descending[k](scores[b, c, k], r)
-        from_[b, c, r, d] = low[b, order[b, c, r], d] else 0
-        upto[b, c, r, d] = high[b, order[b, c, r], d] else 0
-        area[b, c, r] = prod[d](upto[b, c, r, d] - from_[b, c, r, d])
+        from_[b, c, d, r] = low[b, order[b, c, r], d] else 0
+        upto[b, c, d, r] = high[b, order[b, c, r], d] else 0
+        area[b, c, r] = prod[d](upto[b, c, d, r] - from_[b, c, d, r])
         able[b, c, r] = if present(score_threshold) then if (scores[b, c, order[b, c, r]] else 0) >
             (score_threshold[repeat(0, rank(score_threshold))...] else 0) then int8(1) else 0 else int8(1) where b <
             batch, c < classes, r < n
         taken[s, b, c] = min[r if (alive[s - 1, b, c, r] else able[b, c, r]) > 0](int64(r)) where s < steps
-        common[s, b, c, r] = prod[d]( max(min(upto[b, c, r, d], upto[b, c, taken[s, b, c], d] else 0) - max(from_[b,
-            c, r, d], from_[b, c, taken[s, b, c], d] else 0), 0))
+        common[s, b, c, r] = prod[d]( max(min(upto[b, c, d, r], upto[b, c, d, taken[s, b, c]] else 0) - max(from_[b,
+            c, d, r], from_[b, c, d, taken[s, b, c]] else 0), 0))
         alive[s, b, c, r] = if (alive[s - 1, b, c, r] else able[b, c, r]) > 0 and int64(r) != taken[s, b, c] and not
             common[s, b, c, r] / (area[b, c, r] + (area[b, c, taken[s, b, c]] else 0) - common[s, b, c, r]) >
             shared[] then int8(1) else 0
@@ -11376,15 +11376,15 @@ def non_max_suppression(
         high[b, k, d] = if center_point_box == 1 then boxes[b, k, d] + boxes[b, k, d + 2] / 2 else max(boxes[b, k,
             d], boxes[b, k, d + 2]) where d < 2
         order[b, c, r] = descending[k](scores[b, c, k], r)
-        from_[b, c, r, d] = low[b, order[b, c, r], d] else 0
-        upto[b, c, r, d] = high[b, order[b, c, r], d] else 0
-        area[b, c, r] = prod[d](upto[b, c, r, d] - from_[b, c, r, d])
+        from_[b, c, d, r] = low[b, order[b, c, r], d] else 0
+        upto[b, c, d, r] = high[b, order[b, c, r], d] else 0
+        area[b, c, r] = prod[d](upto[b, c, d, r] - from_[b, c, d, r])
         able[b, c, r] = if present(score_threshold) then if (scores[b, c, order[b, c, r]] else 0) >
             (score_threshold[repeat(0, rank(score_threshold))...] else 0) then int8(1) else 0 else int8(1) where b <
             batch, c < classes, r < n
         taken[s, b, c] = min[r if (alive[s - 1, b, c, r] else able[b, c, r]) > 0](int64(r)) where s < steps
-        common[s, b, c, r] = prod[d]( max(min(upto[b, c, r, d], upto[b, c, taken[s, b, c], d] else 0) - max(from_[b,
-            c, r, d], from_[b, c, taken[s, b, c], d] else 0), 0))
+        common[s, b, c, r] = prod[d]( max(min(upto[b, c, d, r], upto[b, c, d, taken[s, b, c]] else 0) - max(from_[b,
+            c, d, r], from_[b, c, d, taken[s, b, c]] else 0), 0))
         alive[s, b, c, r] = if (alive[s - 1, b, c, r] else able[b, c, r]) > 0 and int64(r) != taken[s, b, c] and not
             common[s, b, c, r] / (area[b, c, r] + (area[b, c, taken[s, b, c]] else 0) - common[s, b, c, r]) >
             shared[] then int8(1) else 0

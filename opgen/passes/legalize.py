@@ -12,6 +12,7 @@ from opgen.passes.join import join
 from opgen.passes.lane_sums import merge_rows
 from opgen.passes.left_out import select_factors
 from opgen.passes.masks import masks_to_selects
+from opgen.passes.roll import roll
 from opgen.passes.simplify import simplify
 from opgen.passes.swizzle import swizzle
 from opgen.passes.tighten import tighten
@@ -40,6 +41,7 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("lane sums", merge_rows),
     ("interleave", interleave),
     ("swizzle", swizzle),
+    ("roll", roll),
 )
 """Vectors come before unrolling, so that the copies are copies of finished code."""
 

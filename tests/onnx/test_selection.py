@@ -192,3 +192,34 @@ def count_grams(lists: dict[str, Any], skips: int) -> Any:
         mode="TF",
         ngram_counts=lists["ngram_counts"].tolist(),
     )
+
+
+def suppressed(boxes: Array, scores: Array, most: int, shared: float) -> list[int]:
+    """The boxes of one class that are taken, the best first: those that overlap no taken one by more than a part."""
+    area = (boxes[:, 2:] - boxes[:, :2]).prod(1)
+    alive, taken = np.ones(len(boxes), bool), []
+    for best in np.argsort(-scores, kind="stable"):
+        if not alive[best] or len(taken) == most:
+            continue
+        taken.append(int(best))
+        sides = np.minimum(boxes[:, 2:], boxes[best, 2:]) - np.maximum(boxes[:, :2], boxes[best, :2])
+        common = np.maximum(sides, 0).prod(1)
+        alive &= ~(common / (area + area[best] - common) > np.float32(shared))
+    return taken
+
+
+@pytest.mark.parametrize("most", [25_200])
+def test_the_boxes_of_a_detector_are_held_once(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """25,200 boxes, of which pairs would take 600 MB: what a model may take at once here is 48 MiB."""
+    monkeypatch.setenv("OPGEN_MODEL_MIB", "48")
+    rng = np.random.default_rng(most)
+    corner = rng.random((25_200, 2), np.float32)
+    boxes = np.concatenate([corner, corner + rng.random((25_200, 2), np.float32) / 2], 1)
+    scores = rng.permutation(25_200).astype(np.float32)
+    text = f"""<ir_version: 8, opset_import: ["" : 11]>
+    detector (float[1, 25200, 4] boxes, float[1, 1, 25200] scores) => (int64[n, 3] y)
+      <int64[1] most = {{{most}}}, float[1] shared = {{0.4}}> {{
+      y = NonMaxSuppression(boxes, scores, most, shared)
+    }}"""
+    found = opgen.compile(onnx.parser.parse_model(text))(boxes[None], scores[None, None])
+    np.testing.assert_array_equal(found[:, 2], suppressed(boxes, scores, most, 0.4))

@@ -1,0 +1,149 @@
+"""Rows of a loop's steps that only this step and the next read share the memory of two rows.
+
+    alloc h[n + 1, m] heap: h[0, j] = h0[j]; for t in 0..n: for j: h[t + 1, j] = f(h[t, j])
+        ->
+    alloc h[2, m] heap: h[0, j] = h0[j]; for t in 0..n: for j: h[(t + 1) % 2, j] = f(h[t % 2, j])
+
+All reads are in one loop that is gone through in order, at `t + c` or `t + c + 1` (or `c - t`, `c - t + 1`), and so are
+all writes but those of the first step's rows, before the loop.  A row is then used in two steps that follow each other,
+the next but one row only after these.  Where reads and writes are at one row alone, one is enough.
+
+Around that loop there may be loops that have what is before it in them, too, and others of which each iteration has
+elements of its own: parallel ones, and those whose variable is a subscript everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from opgen.loop import build as b
+from opgen.loop.analysis.polynomial import linear, polynomial
+from opgen.loop.nodes import INDEX, Alloc, Barrier, Buffer, Const, Expr, For, Kernel, Load, Prefetch, Stmt, Store
+from opgen.loop.walk import expressions, free_vars, map_stmt, parts, touched, walk, walk_expr
+
+_IN_ORDER = ("serial", "ordered")
+
+
+def roll(kernel: Kernel) -> Kernel:
+    """Roll every allocation of a kernel that may be."""
+    if not any(isinstance(s, Alloc) for s in walk(kernel.body)):
+        return kernel
+    body = map_stmt(kernel.body, stmt=_rolled)
+    return kernel if body is kernel.body else replace(kernel, body=body)
+
+
+def _rolled(s: Stmt) -> Stmt:
+    if not isinstance(s, Alloc):
+        return s
+    for place, buffer in enumerate(s.buffers):
+        while buffer.space == "heap" and (found := _axis(buffer, s.body)) is not None:
+            axis, rows = found
+            shape = tuple(b.index(rows) if a == axis else size for a, size in enumerate(buffer.shape))
+            buffer = replace(buffer, shape=shape)
+            buffers = tuple(buffer if p == place else o for p, o in enumerate(s.buffers))
+            s = replace(s, buffers=buffers, body=_at_rows(s.body, buffer.name, axis, rows))
+    return s
+
+
+_Place: TypeAlias = "tuple[tuple[Expr, ...], bool, tuple[For, ...]]"
+
+
+@dataclass(frozen=True)
+class _Access:
+    """An access, the loops around it within the allocation, and its number in the order of the program."""
+
+    indices: tuple[Expr, ...]
+    is_load: bool
+    loops: tuple[For, ...]
+    number: int
+
+
+def _accesses(
+    s: Stmt, buffer: str, loops: tuple[For, ...] = ()
+) -> Iterator[tuple[tuple[Expr, ...], bool, tuple[For, ...]]]:
+    """Yield the indices of each access, True for a load, and the loops around it."""
+    if buffer not in touched(s):
+        return
+    for e in expressions(s):
+        for n in walk_expr(e):
+            if isinstance(n, Load) and n.buffer == buffer:
+                yield n.indices, True, loops
+    if isinstance(s, Store) and s.buffer == buffer:
+        yield s.indices, False, loops
+    for part in parts(s):
+        yield from _accesses(part, buffer, (*loops, s) if isinstance(s, For) else loops)
+
+
+def _axis(buffer: Buffer, body: Stmt) -> tuple[int, int] | None:
+    """Return the dimension of a buffer that can be rolled, and how many rows it then has."""
+    found = [_Access(*a, number) for number, a in enumerate(_accesses(body, buffer.name))]
+    reads = [a for a in found if a.is_load]
+    if not reads or any(isinstance(s, Prefetch) and s.buffer == buffer.name for s in walk(body)):
+        return None
+    for loop in (o for o in reads[0].loops if all(o in a.loops for a in reads)):
+        if loop.kind not in _IN_ORDER or any(isinstance(s, Barrier) for s in walk(loop)):
+            continue
+        for axis, size in enumerate(buffer.shape):
+            rows = None if isinstance(size, Const) and int(size.value) <= 2 else _rows(found, loop, axis)
+            if rows is not None:
+                return axis, rows
+    return None
+
+
+def _rows(found: Sequence[_Access], loop: For, axis: int) -> int | None:
+    """Return how many rows along an axis the steps of a loop need at once, 1 or 2; None if it is not known."""
+    inside = [a for a in found if loop in a.loops]
+    if any(a.indices[axis].type != INDEX for a in found):
+        return None
+    forms = [f for f in (linear(a.indices[axis], loop.var) for a in inside) if f is not None]
+    if len(forms) < len(inside) or len({factor for factor, _ in forms}) > 1:
+        return None
+    factor, rest = forms[0]
+    if factor not in (b.index(1), b.index(-1)):
+        return None
+    offsets = [_distance(r, rest) for _, r in forms]
+    known = [o for o in offsets if o is not None]
+    if len(known) < len(offsets) or max(known) - min(known) > 1:
+        return None
+    rows = max(known) - min(known) + 1
+    first = b.add(b.mul(factor, loop.start), b.add(rest, b.index(min(known))))
+    before = [a for a in found if loop not in a.loops]
+    return rows if all(_is_first(a, inside, loop, axis, first, rows) for a in before) else None
+
+
+def _is_first(a: _Access, inside: Sequence[_Access], loop: For, axis: int, first: Expr, rows: int) -> bool:
+    """Return True for a write of what the first step reads, before all steps."""
+    outer = inside[0].loops[: inside[0].loops.index(loop)]
+    shared = sum(1 for one, other in zip(outer, a.loops, strict=False) if one is other)
+    own = {o.var for o in a.loops[shared:]}
+    if a.is_load or a.number > inside[0].number or own & free_vars(a.indices[axis]):
+        return False
+    apart = all(o.kind == "parallel" or _is_subscript(o.var, inside, axis) for o in outer[shared:])
+    return apart and rows == 2 and _distance(a.indices[axis], first) in (0, 1)
+
+
+def _is_subscript(var: str, accesses: Sequence[_Access], axis: int) -> bool:
+    """Return True if a variable is the subscript of all accesses along some other axis."""
+    subscripts = ({a.indices[other] for a in accesses} for other in range(len(accesses[0].indices)) if other != axis)
+    return any(found == {b.var(var)} for found in subscripts)
+
+
+def _distance(one: Expr, other: Expr) -> int | None:
+    """Return the difference of two integers, if it is a number."""
+    terms = (polynomial(one) - polynomial(other)).terms
+    return int(terms.get((), 0)) if set(terms) <= {()} else None
+
+
+def _at_rows(body: Stmt, buffer: str, axis: int, rows: int) -> Stmt:
+    def row(indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        return tuple(b.mod(i, rows) if a == axis else i for a, i in enumerate(indices))
+
+    def expr(e: Expr) -> Expr:
+        return replace(e, indices=row(e.indices)) if isinstance(e, Load) and e.buffer == buffer else e
+
+    def stmt(s: Stmt) -> Stmt:
+        return replace(s, indices=row(s.indices)) if isinstance(s, Store) and s.buffer == buffer else s
+
+    return map_stmt(body, expr=expr, stmt=stmt)
