@@ -94,6 +94,27 @@ def _window(line: str, start: int, width: int) -> tuple[str, int, int]:
     return line.replace("\t", " "), start, width
 
 
+MOST = 1600
+"""Characters of the lines of a message, about: whoever reads it sees what is wrong first, and how much more is."""
+
+
+def brief(text: str, most: int = 120) -> str:
+    """Return a text that somebody else wrote, its middle left out if it is long."""
+    return text if len(text) <= most else f"{text[: most - most // 4 - 5]} ... {text[len(text) - most // 4 :]}"
+
+
+def first_of(rows: Sequence[str]) -> list[str]:
+    """Return as many lines as a message shows, the first one in any case, and how many more there are."""
+    shown: list[str] = []
+    left = MOST
+    for row in rows:
+        left -= len(row)
+        if shown and left < 0:
+            return [*shown, f"... and {len(rows) - len(shown)} more"]
+        shown.append(row)
+    return shown
+
+
 class OpgenError(Exception):
     """Everything that opgen raises on purpose."""
 

@@ -195,6 +195,8 @@ class _Runs:
     def run(self, values: Values) -> dict[str, Array]:
         repeat = self._repeat
         most = self._most(values)
+        if repeat.condition is None and most is not None and most > RUNS:
+            raise _error(repeat, f"it runs {most} times; {RUNS} are allowed")
         going = repeat.condition is None or bool(_one(repeat, values[repeat.condition], "its condition"))
         states = [values[name] for name in repeat.states]
         parts: list[list[Array]] = [[] for _ in repeat.joined]

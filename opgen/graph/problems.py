@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from opgen.diagnostics import UserError
+from opgen.diagnostics import UserError, brief, first_of
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class Problem:
     step: str = ""
 
     def __str__(self) -> str:
-        where = self.origin or f"node '{self.node}' ({self.operator})"
-        return f"{where}: {self.reason}"
+        where = self.origin or f"node '{brief(self.node)}' ({brief(self.operator)})"
+        return f"{brief(where, 300)}: {brief(self.reason, 1000)}"
 
 
 class ModelError(UserError):
@@ -33,7 +33,7 @@ class ModelError(UserError):
     def __init__(self, model: str, problems: Sequence[Problem]) -> None:
         self.model = model
         self.problems = tuple(problems)
-        super().__init__("\n".join(map(str, problems)))
+        super().__init__("\n".join(first_of([str(p) for p in problems])))
 
     def __reduce__(self) -> tuple[type[ModelError], tuple[str, tuple[Problem, ...]]]:
         return type(self), (self.model, self.problems)

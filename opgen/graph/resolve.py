@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 
-from opgen.diagnostics import InternalError, UserError
+from opgen.diagnostics import DiagnosticError, InternalError, UserError
 from opgen.graph.bound import Kind, bind, make_node
 from opgen.graph.inner import made_in
 from opgen.graph.instances import wants_value
@@ -23,7 +23,7 @@ from opgen.graph.problems import ModelError as ModelError
 from opgen.graph.problems import Problem as Problem
 from opgen.graph.problems import error_of
 from opgen.graph.steps import steps
-from opgen.graph.unrolled import UndecidedCallError, unrolled
+from opgen.graph.unrolled import CALLS, UndecidedCallError, unrolled
 from opgen.runtime.buffers import dtype_of
 from opgen.runtime.errors import ArgumentTypeError, ArgumentValueError
 from opgen.spec.generic import Argument, Instance, instance, known_sizes
@@ -86,6 +86,11 @@ def _check_inputs(model: Model, given: Mapping[str, Kind]) -> None:
                     raise ArgumentValueError(model.name, entry.name, expected, f"shape {list(shape)}")
 
 
+def _said(error: UserError) -> str:
+    """Return what an error says, without the place in a spec that the model's user does not know."""
+    return "; ".join(d.message for d in error.diagnostics) if isinstance(error, DiagnosticError) else str(error)
+
+
 def _declared(entry: Input) -> str:
     """`float32[batch, 3, ?]`."""
     if entry.shape is None:
@@ -105,7 +110,9 @@ class _Resolver:
         self._values: dict[str, Value] = {}
         self._knowledge = Knowledge(offered)
         self._nodes: list[Node] = []
-        self._taken: set[str] = set()
+        self._numbers_of: dict[str, int] = {}
+        self._labels: dict[str, int] = {}
+        self._left = CALLS
         self._missing: set[str] = set()
 
     def input(self, entry: Input, kind: Kind) -> None:
@@ -151,7 +158,7 @@ class _Resolver:
             found = instance(call.module, call.op, arguments, attributes, count)
             self._add(call, found, names)
         except UserError as error:
-            self._refuse(call, str(error), undecided or isinstance(error, UndecidedCallError))
+            self._refuse(call, _said(error), undecided or isinstance(error, UndecidedCallError))
 
     def _counted(self, call: Call) -> dict[str, int]:
         """The attributes that are elements of values."""
@@ -280,18 +287,27 @@ class _Resolver:
 
     def free(self, name: str) -> str:
         """A name like this that no value of the model has, and that nobody else gets."""
-        number, found = 1, name
+        number, found = self._numbers_of.get(name, 1), name
         while found in self._names or found in self._values:
-            number, found = number + 1, f"{name}.{number}"
+            number += 1
+            found = f"{name}.{number}"
+        self._numbers_of[name] = number
         self._names.add(found)
         return found
 
+    def spend(self, calls: int) -> bool:
+        """Return whether so many calls more may be written out, and count them."""
+        self._left -= calls
+        return self._left >= 0
+
     def _label(self, name: str) -> str:
         """A name that no node has."""
-        number, found = 1, name
-        while found in self._taken:
-            number, found = number + 1, f"{name}.{number}"
-        self._taken.add(found)
+        number, found = self._labels.get(name, 1), name
+        while found in self._labels:
+            number += 1
+            found = f"{name}.{number}"
+        self._labels[name] = number
+        self._labels.setdefault(found, 1)
         return found
 
     def graph(self, model: Model, outputs: Sequence[str]) -> Graph:

@@ -14,7 +14,7 @@ from opgen.diagnostics import UserError
 from opgen.dtypes import DType
 from opgen.graph import slices
 from opgen.graph.inner import made_in, models_of, renamed
-from opgen.graph.model import Along, Call, Model, Repeat
+from opgen.graph.model import Along, Branch, Call, Model, Repeat
 from opgen.graph.values import Array, Value
 from opgen.runtime.buffers import numpy_dtype
 
@@ -22,7 +22,7 @@ RUNS = 64
 """The most runs that are written out: more make a program that is long to build, for little that it saves."""
 
 CALLS = 1024
-"""The most calls that are written out in all, for the same reason."""
+"""The most calls that are written out in all in one program, those of runs inside runs too, for the same reason."""
 
 
 class UndecidedCallError(UserError):
@@ -40,6 +40,9 @@ class Work(Protocol):
 
     def constant(self, name: str, array: Array) -> str:
         """Adds a constant; gives its name."""
+
+    def spend(self, calls: int) -> bool:
+        """Return whether so many calls more may be written out (`CALLS` in all), and count them."""
 
     def free(self, name: str) -> str:
         """A name like this that no value of the model has, and that nobody else gets."""
@@ -66,7 +69,7 @@ class _Runs:
     def __init__(self, work: Work, repeat: Repeat) -> None:
         self._work = work
         self._repeat = repeat
-        self._size = 1 + _size(repeat.body)
+        self._size = 1 + len(repeat.sliced) + len(repeat.joined) + _size(repeat.body)
         self._states = list(repeat.states)
         self._parts: list[list[str]] = [[] for _ in repeat.joined]
 
@@ -75,7 +78,7 @@ class _Runs:
         most = self._most()
         number = 0
         while going and (most is None or number < most):
-            if number == RUNS or number * self._size > CALLS:
+            if number == RUNS or not self._work.spend(self._size):
                 raise UndecidedCallError(f"it runs more than {number} times, which is more than is written out")
             condition, states, parts = self._run(number)
             if any(self._work.value(name) is None for name in (*states, *parts)):
@@ -199,5 +202,6 @@ def _one(array: Array, what: str) -> bool | int:
 
 
 def _size(model: Model) -> int:
-    """How many calls a model is made of, those in models inside included."""
-    return sum(1 + sum(map(_size, models_of(step))) for step in model.calls)
+    """Count the calls of a model and its branches; models in it that are run again and again count for themselves."""
+    inner = (side for step in model.calls if isinstance(step, Branch) for side in models_of(step))
+    return len(model.calls) + sum(map(_size, inner))

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from opgen.diagnostics import UserError
+from opgen.diagnostics import UserError, brief, first_of
 
 _SHOWN = 5
 """Nodes with the same complaint that a message names; it counts the others."""
+
+
+_LONGEST = 400
+"""Characters of a reason that a message shows."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +24,8 @@ class Complaint:
     operator: str = ""
 
     def __str__(self) -> str:
-        return f"node '{self.node}' ({self.operator}): {self.reason}" if self.node else self.reason
+        where = f"node '{brief(self.node)}' ({brief(self.operator)}): " if self.node else ""
+        return where + brief(self.reason, _LONGEST)
 
 
 class OnnxError(UserError):
@@ -31,7 +36,8 @@ class OnnxError(UserError):
     def __init__(self, source: str, complaints: Sequence[Complaint]) -> None:
         self.source = source
         self.complaints = tuple(complaints)
-        super().__init__(f"{source}: the model {self.said}:\n" + "\n".join(f"  {row}" for row in _rows(complaints)))
+        rows = [f"  {row}" for row in first_of(_rows(complaints))]
+        super().__init__(f"{brief(source, _LONGEST)}: the model {self.said}:\n" + "\n".join(rows))
 
     def __reduce__(self) -> tuple[type[OnnxError], tuple[str, tuple[Complaint, ...]]]:
         return type(self), (self.source, self.complaints)
@@ -63,7 +69,8 @@ def _rows(complaints: Iterable[Complaint]) -> list[str]:
         alike.setdefault((found.operator, found.reason), []).append(found.node)
     rows = []
     for (operator, reason), nodes in alike.items():
-        named = ", ".join(f"'{node}'" for node in nodes[:_SHOWN])
+        operator, reason = brief(operator), brief(reason, _LONGEST)
+        named = ", ".join(f"'{brief(node)}'" for node in nodes[:_SHOWN])
         more = f" and {len(nodes) - _SHOWN} more" if len(nodes) > _SHOWN else ""
         which = "node" if len(nodes) == 1 else "nodes"
         rows.append(f"{which} {named}{more} ({operator}): {reason}" if operator else reason)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from opgen.diagnostics import brief
 from opgen.dtypes import DType, lookup
 from opgen.graph.nodes import Array
 from opgen.onnx.external import ExternalDataError, Folder, mapped
@@ -40,7 +41,9 @@ def array(tensor: Any, folder: Folder | None) -> Array:
     dtype = scalar_type(tensor.data_type)
     shape = tuple(tensor.dims)
     if len(shape) > _RANK or any(size < 0 for size in shape):
-        raise TensorError(f"{list(shape)} is no shape")
+        raise TensorError(f"{brief(str(list(shape)))} is not a shape")
+    if 0 in shape and math.prod(filter(None, shape)) * dtype.bytes >= 1 << 63:  # numpy makes no such array
+        raise TensorError(f"{list(shape)} is not a shape of an array: its sizes are too large")
     if tensor.HasField("segment"):
         raise TensorRefusedError("tensors in segments are not supported")
     count = math.prod(shape)

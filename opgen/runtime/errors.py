@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opgen.diagnostics import UserError
+from opgen.diagnostics import UserError, brief
 
 
 class ArgumentError(UserError):
@@ -17,7 +17,8 @@ class ArgumentError(UserError):
         self.argument = argument
         self.expected = expected
         self.given = given
-        super().__init__(f"{op}: argument '{argument}': expected {expected}, given {given}")
+        where = f"{brief(op, 200)}: argument '{brief(argument)}'"
+        super().__init__(f"{where}: expected {brief(expected, 800)}, given {brief(given, 800)}")
 
     def __reduce__(self) -> tuple[type[ArgumentError], tuple[str, str, str, str]]:
         return type(self), (self.op, self.argument, self.expected, self.given)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,10 @@ from onnx.reference import ReferenceEvaluator
 
 import opgen
 from opgen.diagnostics import UserError
+from opgen.graph import resolve
 from opgen.graph.problems import ModelError
 from opgen.graph.staged import StagedModel
+from opgen.graph.unrolled import CALLS
 from opgen.onnx.errors import MalformedModelError, UnsupportedModelError
 from opgen.runtime.errors import ArgumentTypeError
 
@@ -283,5 +286,60 @@ def test_runs_without_end_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
       y = Loop ("", "", x) <body = b (int64 i, bool f, float[n] v) => (f, w) { w = Neg (v) }>
     }"""
     model = compiled(text)
-    with pytest.raises(UserError, match=r"node 'Loop' \(Loop\): it runs more than 200 times"):
+    with pytest.raises(UserError, match=r"'Loop' \(Loop\): it runs more than 200 times"):
         model(floats(3))
+
+
+def nested(depth: int, runs: int) -> str:
+    """Loops in loops, each of so many runs, that add `x` to what they are given."""
+    inner = f"o{depth} = Add (s{depth - 1}, x)"
+    for level in reversed(range(depth)):
+        before = f"s{level - 1}" if level else "x"
+        inner = f"""o{level} = Loop (m, "", {before}) <body = b (int64 i{level}, bool c{level}, float[n] s{level})
+            => (d{level}, o{level + 1}) {{ d{level} = Identity (c{level}) {inner} }}>"""
+    return f"g (float[n] x) => (float[n] o0) {{ m = Constant <value_int = {runs}> () {inner} }}"
+
+
+@pytest.mark.parametrize(("depth", "runs"), [(2, 3), (3, 4), (2, 40), (3, 24)])
+def test_runs_in_runs_are_written_out_up_to_a_bound_in_all(
+    depth: int, runs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = 0
+    call = resolve._Resolver.call
+
+    def counted(self: Any, step: Any) -> None:
+        nonlocal made
+        made += 1
+        call(self, step)
+
+    monkeypatch.setattr(resolve._Resolver, "call", counted)
+    model, x = compiled(nested(depth, runs)), np.float32([1, -2])
+    np.testing.assert_array_equal(model(x), x * (1 + runs**depth))
+    assert bool(model.parts) == (runs**depth * 2 > CALLS)
+    assert made < 2 * depth * CALLS
+
+
+def test_more_runs_than_are_allowed_are_refused_before_the_first() -> None:
+    text = """g (float[n] x, int64[] k) => (float[n] y) {
+      y = Loop (k, "", x) <body = b (int64 i, bool f, float[n] v) => (f, w) { w = Neg (v) }>
+    }"""
+    with pytest.raises(UserError, match="it runs 4611686018427387904 times; 1048576 are allowed"):
+        compiled(text)(floats(3), np.int64(2**62))
+
+
+def test_runs_are_interrupted() -> None:
+    """As Ctrl-C does it."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    model, before = compiled(nested(5, 64)), signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 4.0)
+        with pytest.raises(KeyboardInterrupt):
+            model(floats(3))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+    short = compiled(nested(2, 3))
+    np.testing.assert_array_equal(short(np.float32([1])), np.float32([10]))

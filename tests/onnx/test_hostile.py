@@ -143,6 +143,35 @@ def test_a_model_is_given_more_if_its_user_says_so(monkeypatch: pytest.MonkeyPat
         opgen.compile(small)(x)
 
 
+LONG = "n" * 100_000
+SAID = {
+    "names of nodes and operators": model([node("R" * 100_000, ["x"], ["y"], name=LONG)]),
+    "the name of a domain": model([NodeProto(op_type="Relu", domain=LONG, input=["x"], output=["y"])]),
+    "many bad nodes": model([node(f"Bad{i}", ["x"], [f"v{i}"]) for i in range(3000)], outputs=["v0"]),
+    "many attributes": model([node("Relu", ["x"], ["y"], **{f"a{i}": i for i in range(2000)})]),
+    "the name of an attribute": model([node("Relu", ["x"], ["y"], **{LONG: 1})]),
+    "an attribute's text": model([node("Conv", ["x", "x"], ["y"], auto_pad=LONG)]),
+    "the name of an initialiser": model(
+        [node("Relu", ["x"], ["y"])], initialisers=[TensorProto(name=LONG, data_type=99)]
+    ),
+    "the name of an input": model([node("Relu", [LONG], ["y"])], [float_input(LONG, (3, 3))]),
+    "the name of a dimension": model([node("Relu", ["x"], ["y"])], [float_input("x", (LONG, 2))]),
+    "names of values": model([node("Add", [LONG, "x"], ["y"])]),
+    "an equation": model([node("Einsum", ["x"], ["y"], equation="," * 100_000)]),
+    "many calls": model([node("Concat", ["x"], [f"y{i}"], axis=7) for i in range(1000)], outputs=["y0"]),
+}
+"""Models by what in them is long."""
+
+
+@pytest.mark.parametrize("what", SAID)
+def test_messages_are_short_and_name_no_file_of_specs(what: str) -> None:
+    with pytest.raises(UserError) as refused:
+        opgen.compile(SAID[what].SerializeToString())(np.ones(3, np.float32))
+    said = str(refused.value)
+    assert len(said) < 2000
+    assert ".op" not in said
+
+
 # Many models ---------------------------------------------------------------------------------------------------------
 
 

@@ -42,8 +42,9 @@ def test_short_floats_are_bits() -> None:
     [
         ({"dims": [3]}, "it holds 8 bytes, and its shape needs 12"),
         ({"dims": [2**62, 2**62]}, f"it holds 8 bytes, and its shape needs {2**126}"),
-        ({"dims": [-1, -2]}, r"\[-1, -2\] is no shape"),
-        ({"dims": [1] * 33}, "is no shape"),
+        ({"dims": [-1, -2]}, r"\[-1, -2\] is not a shape"),
+        ({"dims": [1] * 33}, "is not a shape"),
+        ({"dims": [0, 2**62]}, r"\[0, 4611686018427387904\] is not a shape of an array: its sizes are too large"),
         ({"data_type": 0}, "0 is no scalar type"),
         ({"data_type": 77}, "77 is no scalar type"),
         ({"data_type": -3}, "-3 is no scalar type"),
