@@ -78,11 +78,22 @@ def command(
         files.write(path, _npy(results[name]))
     seconds = times(lambda: compiled.run(given), repeat)
     if as_json:
-        print_json(_as_json(given, results, ready, seconds, compiled))
+        more = {"explanation": compiled.explain(times=True).splitlines()} if explain else {}
+        print_json({**_as_json(given, results, ready, seconds, compiled), **more})
         return
     _show(read, given, results, ready, seconds, compiled)
     if explain:
         click.echo("\n" + compiled.explain(times=True), nl=False)
+        click.echo(_call_row(statistics.median(seconds)))
+
+
+def _call_row(seconds: float) -> str:
+    """Return the last row of the table of nodes: what a call takes, and what that is beside them."""
+    from opgen.graph.amounts import count
+    from opgen.runtime.threads import get_num_threads
+
+    also = "tensors looked at, results in new memory, threads started and waited for"
+    return f"{'call':>5} {'':>19} {seconds * 1e6:9.1f}  by {count(get_num_threads(), 'thread')} (median): {also}"
 
 
 def from_files(model: Outline, inputs: Sequence[str]) -> dict[str, Array]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import statistics
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,8 +22,16 @@ from opgen.runtime.buffers import empty_aligned
 from opgen.runtime.library import load_library
 
 
-def step_seconds(loaded: LoadedProgram, inputs: Mapping[str, Array], runs: int = 5) -> list[float]:
-    """Seconds of each step, by one thread: the least of some runs, after one that warms the caches."""
+@dataclass(frozen=True)
+class Taken:
+    """Seconds of a program by one thread: `steps` has the least of each step, `whole` is the median of all runs."""
+
+    steps: Sequence[float]
+    whole: float
+
+
+def step_seconds(loaded: LoadedProgram, inputs: Mapping[str, Array], runs: int = 5) -> Taken:
+    """Measure a program in some runs by one thread, after one that warms the caches."""
     program = loaded.program
     tensors = [np.ascontiguousarray(inputs[v.name]) for v in program.inputs]
     tensors += [empty_aligned(v.shape, v.dtype) for v in program.outputs]
@@ -34,11 +44,13 @@ def step_seconds(loaded: LoadedProgram, inputs: Mapping[str, Array], runs: int =
     table = (ctypes.c_int64 * (len(tensors) + 1))(*map(address, tensors), address(ticks))
     function = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 5, ctypes.c_int64)(library.address(ENTRY))
     taken: list[list[float]] = []
+    wholes: list[float] = []
     for _ in range(runs + 1):
         begin = time.perf_counter()
         if function(kernels, ctypes.addressof(table), weights, address(arena), None, 1):
             raise InternalError(f"a step of '{program.name}' failed while its time was measured")
         elapsed = time.perf_counter() - begin
+        wholes.append(elapsed)
         counts = np.diff(ticks)
         taken.append([float(c) * elapsed / max(1, int(counts.sum())) for c in counts])
-    return [min(step) for step in zip(*taken[1:], strict=True)]
+    return Taken([min(step) for step in zip(*taken[1:], strict=True)], statistics.median(wholes[1:]))

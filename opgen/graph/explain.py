@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
 
 from opgen.graph.amounts import UNIT, count, memory
 from opgen.graph.bound import bound
+from opgen.graph.clock import Taken
 from opgen.graph.kernels import lowered
 from opgen.graph.nodes import Graph, Node
 from opgen.graph.passes.base import Report
@@ -96,9 +97,7 @@ def _over(node: Node, pairs: Pairs) -> list[tuple[str, str]]:
     return [(node.inputs[k], node.outputs[r]) for k, r in pairs]
 
 
-def explained(
-    report: Report, graph: Graph, program: Program, threads: int, seconds: Sequence[float] | None = None
-) -> str:
+def explained(report: Report, graph: Graph, program: Program, threads: int, seconds: Taken | None = None) -> str:
     """All of it: what passes did, memory, nodes."""
     parts = (notes_text(report), "\n".join(memory(program, threads)) + "\n", nodes_text(graph, program, seconds))
     return "\n".join(part for part in parts if part)
@@ -116,10 +115,13 @@ def notes_text(report: Report, most: int = 10) -> str:
     return "\n".join(lines) + "\n" if lines else ""
 
 
-def nodes_text(graph: Graph, program: Program, seconds: Sequence[float] | None = None) -> str:
+def nodes_text(graph: Graph, program: Program, seconds: Taken | None = None) -> str:
     """A table of the nodes that run: their work, and how long each took if that was measured (by step)."""
-    taken = dict(zip(program.nodes, seconds or (), strict=bool(seconds)))
-    lines = [f"{'node':>5} {'Mops':>9} {'KiB':>9} {'us':>9}  op, results"]
+    taken = {} if seconds is None else dict(zip(program.nodes, seconds.steps, strict=True))
+    lines = [
+        "MMAC: million multiply-adds, or other operations on elements; KiB: what is read and written",
+        f"{'node':>5} {'MMAC':>9} {'KiB':>9} {'us':>9}  op, results",
+    ]
     for row in rows(graph, program):
         made = ", ".join(str(graph.value[name]) for name in row.node.outputs)
         over = _over(row.node, program.in_place.get(row.number, ()))
@@ -129,4 +131,7 @@ def nodes_text(graph: Graph, program: Program, seconds: Sequence[float] | None =
             continue
         time = f"{taken[row.number] * 1e6:.1f}" if taken else ""
         lines.append(f"{row.number:5} {row.operations / 1e6:9.3f} {row.bytes / UNIT:9.1f} {time:>9}  {name}")
+    if seconds is not None:
+        lines.append(f"{'sum':>5} {'':>19} {sum(seconds.steps) * 1e6:9.1f}  by one thread, the least time of each node")
+        lines.append(f"{'run':>5} {'':>19} {seconds.whole * 1e6:9.1f}  by one thread, all nodes (median)")
     return "\n".join(lines) + "\n"
