@@ -21,15 +21,15 @@ make_venv() {
     "$base" -m venv "$venv"
 }
 
-# Installs opgen from this checkout, editable, with everything the demonstration and the tests need; again only if
-# pyproject.toml has changed since.
+# Installs opgen from this checkout, editable, with one of its extras (demo, test, or dev, which holds the others); again
+# only if pyproject.toml has changed since.
 setup_venv() {
-    local stamp="$venv/opgen-installed"
+    local extra="$1" stamp="$venv/opgen-installed"
     [ -x "$PYTHON" ] || make_venv
-    if ! cmp -s "$root/pyproject.toml" "$stamp"; then
-        echo "installing opgen into $venv" >&2
-        "$PYTHON" -m pip install --quiet --disable-pip-version-check --editable "$root[dev,demo]"
-        cp "$root/pyproject.toml" "$stamp"
+    if ! cmp -s "$root/pyproject.toml" "$stamp-$extra" && ! cmp -s "$root/pyproject.toml" "$stamp-dev"; then
+        echo "installing opgen[$extra] into $venv" >&2
+        "$PYTHON" -m pip install --quiet --disable-pip-version-check --editable "$root[$extra]"
+        cp "$root/pyproject.toml" "$stamp-$extra"
     fi
 }
 

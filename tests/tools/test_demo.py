@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from tests.tools.conftest import ROOT
 from tools.demo import __main__ as demo
 from tools.demo.agreement import relative_error
 from tools.demo.effects import effects
@@ -23,9 +24,13 @@ def shared_kernels(fresh_module: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_draws_a_picture_and_everything_agrees(generated: Path, tmp_path: Path) -> None:
-    picture = tmp_path / "sheet.png"
-    result = CliRunner().invoke(demo.main, ["--module", str(generated), "--scale", "10", "-o", str(picture)])
+    picture, row = tmp_path / "sheet.png", tmp_path / "row.jpg"
+    result = CliRunner().invoke(
+        demo.main, ["--module", str(generated), "--scale", "10", "-o", str(picture), "--row", str(row)]
+    )
     assert result.exit_code == 0, result.output
+    assert row.read_bytes()[:2] == b"\xff\xd8"
+    assert (ROOT / "tools" / "demo" / "picture.jpg").stat().st_size < 200_000
     assert picture.read_bytes()[:4] == b"\x89PNG"
     from PIL import Image
 

@@ -154,4 +154,4 @@ def test_scripts_parse_and_can_be_run(script: str) -> None:
 
 def test_ci_runs_the_command_for_tests_that_the_readme_names() -> None:
     assert "tools/test" in README
-    assert re.search(r"^step \"tests\" tools/test$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
+    assert re.search(r"^step \"tests\" tools/test --all$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)

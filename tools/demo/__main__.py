@@ -21,7 +21,7 @@ from tools import reference
 from tools.demo import recorded
 from tools.demo.agreement import Agreement, relative_error
 from tools.demo.effects import Effect, effects
-from tools.demo.picture import photograph, save_sheet
+from tools.demo.picture import photograph, save_row, save_sheet
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 Array = npt.NDArray[Any]
@@ -33,12 +33,13 @@ DTYPES = {"float32": np.float32, "float64": np.float64, "float16": np.float16, "
 @click.command("demo", context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("-o", "--output", type=GivenPath(dir_okay=False), default=Path("opgen-demo.png"),
               show_default=True, help="The picture.")  # fmt: skip
+@click.option("--row", type=GivenPath(dir_okay=False), help="A small picture, too: a row of it, as JPEG.")
 @click.option("--module", type=FILE,
               default=ROOT / "generated" / "nn_ops.py", help="The generated module.")  # fmt: skip
 @click.option(
     "--scale", type=click.IntRange(1), default=1, show_default=True, help="Use every n-th pixel of the photo."
 )
-def main(output: Path, module: Path, scale: int) -> None:
+def main(output: Path, row: Path | None, module: Path, scale: int) -> None:
     """Applies the generated ops to a photograph in every floating type, and to results recorded from TensorFlow.
 
     Saves a picture of the effects, prints how well each result agrees with a float64 reference, and exits with 1 if one
@@ -48,6 +49,8 @@ def main(output: Path, module: Path, scale: int) -> None:
     photo = photo_or_exit()[::scale, ::scale]
     panels, found = apply(ops, photo)
     save_sheet(output, panels)
+    if row is not None:
+        save_row(row, panels)
     rows = [*found, *recorded.agreements(ops)]
     show(rows)
     print(f"picture: {output}")

@@ -22,18 +22,34 @@ def photograph() -> npt.NDArray[np.float64]:
 
 
 def save_sheet(path: Path, panels: Sequence[tuple[str, Array]]) -> None:
-    """Draws the panels, three a row, each under its title and the size of what it shows."""
+    """Draw the panels, three a row, each under its title and the size of what it shows."""
+    rows = -(-len(panels) // 3)
+    figure = _drawn(panels, rows, 3, 4.9)
+    figure.savefig(path, dpi=80, metadata={"Software": "opgen demo"})
+
+
+def save_row(path: Path, panels: Sequence[tuple[str, Array]]) -> None:
+    """Draw the first panels in one row, as a small picture for a page."""
+    figure = _drawn([(title.partition(":")[0], image) for title, image in panels[:ROW]], 1, ROW, 3.5)
+    figure.savefig(path, dpi=80, format="jpeg", pil_kwargs={"quality": 85})
+
+
+ROW = 5
+"""Panels of the small picture."""
+
+
+def _drawn(panels: Sequence[tuple[str, Array]], rows: int, columns: int, height: float) -> Any:
+    """A figure of rows of panels, each so many inches high."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    rows = -(-len(panels) // 3)
-    figure = Figure(figsize=(12, 4.9 * rows), layout="constrained")
+    figure = Figure(figsize=(12, height * rows), layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.subplots(rows, 3, squeeze=False).ravel()
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
     for axis in axes:
         axis.axis("off")
     for axis, (title, image) in zip(axes, panels, strict=False):
         axis.imshow(image, interpolation="nearest")
-        height, width = image.shape[:2]
-        axis.set_title(f"{title}\n{height} x {width}", fontsize=10)
-    figure.savefig(path, dpi=80, metadata={"Software": "opgen demo"})
+        rows_of, columns_of = image.shape[:2]
+        axis.set_title(f"{title}\n{rows_of} x {columns_of}", fontsize=10)
+    return figure
