@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
 from opgen.locks import BUILD
-from opgen.runtime.library import Library, load_library
+from opgen.runtime.library import Library
+from opgen.runtime.temporaries import load_kernel
 
 SPARE = 256
 """How many kernels stay loaded when no program holds them."""
@@ -76,7 +77,7 @@ def loaded_code(key: str, symbol: str, code: bytes) -> LoadedKernel:
     with BUILD:
         found = _loaded.get(key)
         if found is None:
-            library = load_library(code, symbol)
+            library = load_kernel(code, symbol)
             found = LoadedKernel(library.address(symbol), library, code)
             _loaded.put(key, found)
         return found

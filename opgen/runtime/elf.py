@@ -10,7 +10,7 @@ import ctypes
 import functools
 import mmap
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from opgen.diagnostics import InternalError
@@ -51,10 +51,13 @@ class _Symbol:
 class Image:
     """An object file in memory that may be run; `image[symbol]` is an address.  It is good as long as this object."""
 
-    def __init__(self, code: bytes, *symbols: str) -> None:
-        """Raises InternalError for what is no object file of an x86-64 processor's, asks for what there is not, or
+    def __init__(self, code: bytes, symbols: Sequence[str] = (), given: Mapping[str, int] | None = None) -> None:
+        """`given` are the addresses of functions that are not to be looked for in the process.
+
+        Raises InternalError for what is no object file of an x86-64 processor's, asks for what there is not, or
         lacks one of the symbols.
         """
+        self._given = {} if given is None else given
         try:
             self._load(code)
         except (struct.error, IndexError, ValueError, OSError, AttributeError, UnicodeDecodeError) as error:
@@ -106,7 +109,7 @@ class Image:
 
     def _address(self, symbol: _Symbol) -> int:
         if symbol.section == 0:
-            return _external(symbol.name)
+            return self._given.get(symbol.name) or _external(symbol.name)
         if symbol.section == _ABSOLUTE:
             return symbol.value
         return self._start + self._places[symbol.section] + symbol.value

@@ -17,7 +17,8 @@ from opgen.loop import walk
 from opgen.loop.nodes import Kernel
 from opgen.loop.status import FIRST_CHECK, OK, OUT_OF_MEMORY
 from opgen.runtime import cache, threads, toolchain
-from opgen.runtime.library import Library, load_library
+from opgen.runtime.library import Library
+from opgen.runtime.temporaries import load_kernel
 from opgen.runtime.words import FIRST_BUFFER, parameter_words
 
 if TYPE_CHECKING:
@@ -205,7 +206,7 @@ def _remember(key: str, parallel: bool | None, compiled: CompiledKernel) -> None
 
 
 def _loaded(key: str, kernel: Kernel, code: bytes, parallel: bool | None) -> CompiledKernel:
-    library = load_library(code, toolchain.entry_name(kernel))
+    library = load_kernel(code, toolchain.entry_name(kernel))
     return CompiledKernel(kernel, library, key, parallel=parallel)
 
 
@@ -263,7 +264,7 @@ def load_compiled(key: str, interface: Kernel, symbol: str, parallel: bool) -> C
         if code is None:
             return None
         try:
-            compiled = CompiledKernel(interface, load_library(code, symbol), key, symbol, parallel)
+            compiled = CompiledKernel(interface, load_kernel(code, symbol), key, symbol, parallel)
         except InternalError:  # whatever it is, it is not this kernel's code
             return None
         _remember(key, parallel, compiled)

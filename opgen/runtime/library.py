@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from opgen.diagnostics import InternalError
@@ -44,26 +44,30 @@ def _jit() -> LLJIT:
     return llvm.create_lljit_compiler()
 
 
-def load_library(code: bytes, *symbols: str) -> Library:
+def load_library(code: bytes, *symbols: str, given: Mapping[str, int] | None = None) -> Library:
     """Link an object file of this machine into the process; `symbols` are those whose addresses will be asked for.
+
+    It finds the functions that it calls in the process, but those that are `given` by their addresses.
 
     Raises InternalError if the code is no object file, lacks a symbol, or needs one that the process does not have.
     """
     try:
-        return Library(Image(code, *symbols))
+        return Library(Image(code, symbols, given or {}))
     except InternalError:
         if not toolchain.has_llvm():
             raise
-        return _linked(code, symbols)
+        return _linked(code, symbols, given or {})
 
 
-def _linked(code: bytes, symbols: Sequence[str]) -> Library:
+def _linked(code: bytes, symbols: Sequence[str], given: Mapping[str, int]) -> Library:
     """Code that LLVM loads."""
     with BUILD:
         jit = _jit()
         import llvmlite.binding as llvm
 
         builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+        for name, address in given.items():
+            builder.import_symbol(name, address)
         for symbol in symbols:
             builder.export_symbol(symbol)
         try:

@@ -15,6 +15,8 @@ from opgen.bindings.c.text import one_line, string
 from opgen.dtypes import DTYPES
 from opgen.loop.analysis.reach import OPERATIONS
 from opgen.loop.status import FIRST_CHECK
+from opgen.runtime import temporaries_ir
+from opgen.runtime.blocks import LARGE
 from opgen.runtime.parallel_ir import PIECES
 from opgen.runtime.pool_ir import SPINS
 from opgen.spec.model import Module
@@ -63,6 +65,11 @@ def render_sources(view: LibraryView, module: Module, table: KernelTable) -> dic
         "pieces": PIECES,
         "spins": SPINS,
         "workspaces": True,
+        "large": LARGE,
+        "kept": temporaries_ir.KEPT,
+        "share": temporaries_ir.SHARE,
+        "slots": temporaries_ir.SLOTS,
+        "slack": temporaries_ir.SLACK,
         "operations": OPERATIONS,
         "first_check": FIRST_CHECK,
         "abi_message": WRONG_ABI,
