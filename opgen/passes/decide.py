@@ -5,6 +5,7 @@ from __future__ import annotations
 from opgen.dtypes import BOOL
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
+from opgen.loop.analysis.intervals import Intervals
 from opgen.loop.analysis.polynomial import Polynomial, expression, polynomial
 from opgen.loop.nodes import INDEX, Binary, Compare, Const, Expr, Var
 from opgen.loop.walk import walk_expr
@@ -67,9 +68,14 @@ def _extreme(e: Binary, context: Context) -> Expr:
 def _quotient(e: Binary, context: Context) -> Expr:
     if _sure(b.compare("ge", e.left, 0), context) and _sure(b.compare("lt", e.left, e.right), context):
         return Const(0) if e.op == "floordiv" else e.left
-    if isinstance(e.right, Const) and e.right.value > 1 and isinstance(e.left, Binary):
-        return _part(e, int(e.right.value), context)
-    return e
+    if not isinstance(e.right, Const) or e.right.value <= 1:
+        return e
+    divisor = int(e.right.value)
+    low, high = Intervals(dict(context.ranges)).of(polynomial(e.left))
+    if low is not None and high is not None and low // divisor == high // divisor:
+        whole = low // divisor
+        return Const(whole) if e.op == "floordiv" else expression(polynomial(e.left) - whole * divisor)
+    return _part(e, divisor, context) if isinstance(e.left, Binary) else e
 
 
 def _part(e: Binary, divisor: int, context: Context) -> Expr:

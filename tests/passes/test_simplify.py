@@ -44,6 +44,10 @@ CASES = {
         "for i in 0..4:\n    y[i // 4 + i % 4] = 1.0f32",
         "for i in 0..4:\n    y[i] = 1.0f32",
     ),
+    "a quotient that is the same everywhere": (
+        "for i in 8..12:\n    y[i % 8 + (i - 20) // 50 + 1] = 1.0f32",
+        "for i in 8..12:\n    y[i - 8] = 1.0f32",
+    ),
     "a quotient of multiples and a lesser rest": (
         "for i in 0..n // 2:\n    for j in 0..2:\n      if (i * 2 + j) % 2 == 1:\n        y[(i * 2 + j) // 2] = 1.0f32",
         "for i in 0..n // 2:\n    for j in 0..2:\n      if j == 1:\n        y[i] = 1.0f32",

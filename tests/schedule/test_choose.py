@@ -409,6 +409,20 @@ def test_what_is_made_otherwise_from_some_place_on_is_cut(name: str) -> None:
     assert_same(kernel, after, {}, 0, name)
 
 
+@pytest.mark.parametrize("step", [2, 3, 8])
+def test_quotients_have_vectors_for_each_result(step: int) -> None:
+    kernel = parse_kernel(
+        f"kernel larger(x: float32[20, 50]) -> (y: float32[20, {50 * step}]):\n"
+        f"  for i in 0..20:\n    for j in 0..{50 * step}:\n"
+        f"      y[i, j] = select(j % {step} == 0, x[i, j // {step}], 2.0f32 * x[i, j // {step}])\n"
+    )
+    assert names_of(kernel, typical(64)) == ["strides"]
+    after = scheduled(kernel, "cpu", typical(64))[1]
+    kinds = {s.kind: constant_extent(s) for s in loops_in(after.body)}
+    assert (kinds["unroll"], kinds["vector"]) == (step, 16)
+    assert_same(kernel, after, {}, 0, f"{step} results of an element")
+
+
 def test_no_remainder_is_left_in_lanes() -> None:
     kernel = simplify(parse_kernel(PIECES["a torus"][0]))
     after = scheduled(kernel, "cpu", typical(32))[1]

@@ -133,4 +133,32 @@ op Split {{
     return of_ops(text, f"sums of {tuple(spaces)} over {gone[0]} and {gone[1]}", [drawn(rng, *spaces)])
 
 
-FORMS: tuple[Maker, ...] = (group_means, normalised, torus, steps, sums_of_sums)
+MOVES = {
+    "each twice": ("2 * columns", "x[i, j // 2]"),
+    "each thrice": ("3 * columns", "x[i, j // 3]"),
+    "again from the start": ("2 * columns", "x[i, j % columns]"),
+    "backwards": ("columns", "x[i, columns - 1 - j]"),
+    "clamped": ("columns", "x[i, min(max(j - 2, 0), columns - 1)]"),
+    "rolled": ("columns", "x[i, (j + 37) % columns]"),
+    "every second": ("columns // 2", "x[i, 2 * j]"),
+    "in turns": ("2 * columns", "if j % 2 == 0 then x[i, j // 2] else 2 * x[i, j // 2]"),
+    "shifted row by row": ("columns", "x[i, (i + j) % columns]"),
+    "triangular": ("columns", "if j >= i then x[i, j] else 0"),
+}
+
+
+def moves(rng: random.Random) -> Pair:
+    """Elements read at other places, beside a copy of as many."""
+    name = rng.choice(sorted(MOVES))
+    columns, value = MOVES[name]
+    tensors = f"{HEAD}\n  input x: T[rows, columns]\n  output y: T[rows, {columns}]\n  y[i, j] = {value}"
+    copy = f"{HEAD}\n  input x: T[rows, columns]\n  output y: T[rows, columns]\n  y[i, j] = x[i, j]"
+    ops = loaded(f"op Natural {{\n  {tensors}\n}}\nop Split {{\n  {copy}\n}}\n")
+    x = drawn(rng, rng.choice([64, 300, 512]), rng.choice([64, 100, 333, 512]))
+    work = ops.natural(x).size / x.size
+    return Pair(
+        f"{name}, of {x.shape}", ("moved", lambda: ops.natural(x)), ("copied", lambda: ops.split(x)), work, False
+    )
+
+
+FORMS: tuple[Maker, ...] = (group_means, normalised, torus, steps, sums_of_sums, moves)

@@ -238,6 +238,8 @@ TERMS_BESIDE_NEIGHBOURS = 4
 """terms: the fewest other ones of such a sum [E215]"""
 WINDOW_GATHERED = 8
 """elements: as `WINDOW_STEP`, where results lie side by side, so that nothing else has full vectors [E136]"""
+STRIDES = 8
+"""results: the most that read one element, or take turns, and have vectors of their own [E244]"""
 STREAMS = 10
 """rows: the most that are read side by side from memory [E117]"""
 PLACE_LINES = 4

@@ -28,6 +28,7 @@ from opgen.schedule.auto.kinds.recurrences import Recurrences
 from opgen.schedule.auto.kinds.rows import Rows
 from opgen.schedule.auto.kinds.scans import Scans
 from opgen.schedule.auto.kinds.sorts import Sorts
+from opgen.schedule.auto.kinds.strides import Strides
 from opgen.schedule.auto.kinds.tile_products import OnTiles
 from opgen.schedule.auto.kinds.transposed import Transposed
 from opgen.schedule.auto.kinds.transposed_maps import OnTransposedMaps
@@ -56,6 +57,7 @@ KINDS: tuple[Kind, ...] = (
     Gathered(),
     Updates(),
     Elementwise(),
+    Strides(),
     Rows(),
     OnTiles(),
     InLanes("window_steps", ResultTile, along_steps),
