@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 import click
 
 from opgen import files
+from opgen.cli.errors import say
 from opgen.cli.inspect_op import by_algorithm, find, pipeline, read_call, read_schedule
 from opgen.cli.options import FILE, SPECS_FOLDER, specs_or_default
+from opgen.cli.progress import working
 from opgen.diagnostics import UserError, did_you_mean
 
 if TYPE_CHECKING:
@@ -111,7 +113,14 @@ def _tune(call: TuneCall, specs: Path, seconds: float, seed: int, given: Schedul
     assert line.call is not None
     assert line.target is not None
     values = line.values(line.call)
-    found = tune(line.kernel, [values[p.name] for p in line.kernel.parameters], line.target, seconds, seed, given)
+    with working(f"tuning {call.op}") as show:
+        found = tune(
+            line.kernel, [values[p.name] for p in line.kernel.parameters], line.target, seconds, seed, given,
+            lambda tried, usual, ratio: show(f"tuning {call.op}: {_so_far(tried, usual, ratio)}"),
+        )  # fmt: skip
+    if not found.steady:
+        spread = f"the default schedule took from {_time(found.default)} to {_time(found.slow)}"
+        say(f"note: {call.op}: {spread}: this machine is busy, so small gains may be none; tune again when it is idle")
     times = f"default {1e6 * found.default:.1f} us, {found.tried} others tried"
     if found.given is not None:
         times += f", the given one {1e6 * found.given:.1f} us"
@@ -125,6 +134,16 @@ def _tune(call: TuneCall, specs: Path, seconds: float, seed: int, given: Schedul
     count = 1 if is_for_one(line.kernel, line.target.machine) else threads.get_num_threads()
     tuned.store(tuned.Entry(key, str(call), line.target.cpu, count, usual, best, steps))
     return f"{call}: {times}, kept one of {best:.1f} us ({usual / best:.2f} times as fast){_beside(line)}"
+
+
+def _so_far(tried: int, usual: float, ratio: float) -> str:
+    """What a search has come to: shown while it goes on."""
+    best = "none faster" if ratio == 1 else f"the best {_time(usual * ratio)} ({1 / ratio:.2f} times as fast)"
+    return f"default {_time(usual)}, {tried} others tried, {best}"
+
+
+def _time(seconds: float) -> str:
+    return f"{1e3 * seconds:.2f} ms" if seconds >= 1e-3 else f"{1e6 * seconds:.1f} us"
 
 
 def _beside(line: Pipeline) -> str:

@@ -13,10 +13,10 @@ import heapq
 import random
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
-from typing import TYPE_CHECKING, SupportsIndex
+from typing import TYPE_CHECKING, SupportsIndex, TypeAlias
 
 import numpy as np
 
@@ -47,6 +47,8 @@ GAIN = 0.97
 """A candidate is better if it takes this part of the time."""
 CONFIRMED = 15
 """How often the best is timed once more, in turn with the default, before it is believed."""
+STEADY = 1.5
+"""How many times the shortest timing the longer ones of a schedule may take on a machine that does nothing else."""
 EXACT = 16
 """How many units of the last place of the largest result a candidate may differ by."""
 
@@ -54,7 +56,7 @@ EXACT = 16
 @dataclass(frozen=True)
 class Found:
     """The outcome of a search: times are seconds of one run; `schedule` is the default one if none was better, `given`
-    the time of the schedule that the search was given.
+    the time of the schedule that the search was given.  `slow` is what most timings of the default stayed below.
     """
 
     schedule: Schedule
@@ -62,6 +64,12 @@ class Found:
     best: float
     tried: int
     given: float | None = None
+    slow: float = 0.0
+
+    @property
+    def steady(self) -> bool:
+        """False if timings of the same schedule were far apart, as on a machine that others use."""
+        return self.slow <= STEADY * self.default
 
     @property
     def better(self) -> bool:
@@ -105,6 +113,7 @@ class Candidate:
     def __init__(self, bound: BoundKernel, addresses: list[c_int64 | int]) -> None:
         self._bound, self._addresses = bound, addresses
         self._runs = 1
+        self.timings: list[float] = []
 
     def run(self) -> None:
         self._bound([*self._addresses])
@@ -117,8 +126,13 @@ class Candidate:
                 self.run()
             taken = time.perf_counter() - begin
             if taken >= STRETCH or self._runs > 1 << 20:
-                return taken / self._runs
+                self.timings.append(taken / self._runs)
+                return self.timings[-1]
             self._runs *= 2
+
+
+Told: TypeAlias = "Callable[[int, float, float], None]"
+"""Told how many candidates were timed, the seconds of the default schedule, and the best candidate's part of them."""
 
 
 def tune(
@@ -128,11 +142,12 @@ def tune(
     seconds: float,
     seed: int = 0,
     given: Schedule | None = None,
+    told: Told | None = None,
 ) -> Found:
     """The best schedule that is found for a (simplified) kernel of known sizes within a time.
 
     A `given` schedule is timed in any case; raises ScheduleError if it is not legal for the kernel, and whatever keeps
-    it from being built.
+    it from being built.  `told` hears of each candidate.
     """
     until = time.perf_counter() + seconds
     runner = Runner(kernel, parameters, target, seed)
@@ -155,10 +170,14 @@ def tune(
         if found < ratio * GAIN and (found := _ratio(candidate, default, 7)) < ratio * GAIN:
             best, fastest, ratio = proposal.schedule, candidate, found
             search.around()
+        if told is not None:
+            told(tried, min(default.timings), ratio)
     if fastest is not default and (ratio := _ratio(fastest, default, CONFIRMED)) >= GAIN:
         best, ratio = own.schedule, 1.0  # of many candidates the luckiest one
-    usual = min(default.seconds() for _ in range(5))
-    return Found(best, usual, usual * ratio, tried, None if hand is None else usual * hand)
+    for _ in range(5):
+        default.seconds()
+    usual, slow = min(default.timings), statistics.quantiles(default.timings, n=10)[-1]
+    return Found(best, usual, usual * ratio, tried, None if hand is None else usual * hand, slow)
 
 
 def _ratio(candidate: Candidate, default: Candidate, rounds: int) -> float:
