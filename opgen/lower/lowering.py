@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeAlias
 
 from opgen.diagnostics import InternalError
@@ -35,6 +36,7 @@ from opgen.lower.names import reserved_names
 from opgen.lower.orders import sorted_rows, with_keys
 from opgen.lower.parameters import Parameters
 from opgen.lower.parts import Parts
+from opgen.lower.pieces import in_pieces
 from opgen.lower.scalars import Scalars, has_floats, stored
 from opgen.lower.scope import Names, Scope, Spare, TensorAccess
 from opgen.lower.steps import Start, apart, at_each_step, start_of
@@ -61,6 +63,9 @@ from opgen.spec.narrow import narrow_op
 from opgen.spec.recurrences import Recurrence, grouped
 from opgen.spec.updates import layers
 from opgen.spec.walk import is_order, reads, subexpressions
+
+MANY = 8
+"""Definitions beyond which all parameters are found first."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +123,8 @@ class _Lowering:
         self._definitions = inline_lets(definitions)
         self._names = Names(reserved_names(op))
         self._tensors: dict[str, TensorAccess] = {}
+        self._contexts: dict[tuple[loop.Parameter, ...], Context] = {}
+        """What holds of the parameters found last."""
         self._tensor_names = Names((*self._names.taken, *(d.tensor for d in (*definitions, *op.definitions))))
         self._definitions = rounded_once(self._definitions, variant.dtype, self._tensor_names.fresh)
 
@@ -153,6 +160,8 @@ class _Lowering:
         own = [d.tensor for d in definitions if not d.is_output]
         lets: list[Buffer] = []
         nests: list[Stmt] = []
+        if len(definitions) > MANY:
+            self._find_parameters(definitions)
         cases = ByCases(self._condition, _named_integers(self._op))
         for step in _in_order(definitions, checks):
             if isinstance(step, _Numbered):
@@ -165,6 +174,13 @@ class _Lowering:
             nests += computed
         return b.alloc([*(self._tensors[name].buffer for name in own), *lets], b.block(nests))
 
+    def _find_parameters(self, definitions: Iterable[Definition]) -> None:
+        """Find the parameters before all nests, so that what holds of them is worked out once."""
+        for d in definitions:
+            for e in (*(r.extent for r in d.indices), *d.subscripts, d.value):
+                for symbol in dict.fromkeys(n for n in subexpressions(e) if isinstance(n, Symbol)):
+                    self._scalars.lower(symbol, {})
+
     def _made(self, definition: Definition, cases: ByCases, step: _Step | None = None) -> _Nests:
         """The nests of a definition, and the memory that it needs besides its own."""
         if is_order(definition.value):
@@ -175,8 +191,15 @@ class _Lowering:
         part = cases.of(definition)
         if isinstance(part, Cases):
             return [], [self._chosen(part, step)]
-        lets, parts = self._in_parts(part)
-        return lets, [self._nest(d, step) for d in parts]
+        pieces = in_pieces(part, cases.named, self._parameters.is_size) if step is None else (part,)
+        if len(pieces) > MANY:
+            self._find_parameters(pieces)
+        lets, nests = [], []
+        for piece in pieces:
+            own, parts = self._in_parts(piece)
+            lets += own
+            nests += [self._nest(d, step) for d in parts]
+        return lets, nests
 
     def _sorted(self, d: Definition) -> _Nests:
         """The nests of an order, and the memory that they need."""
@@ -373,12 +396,19 @@ class _Lowering:
 
     def _context(self) -> Context:
         """What holds of the parameters found so far."""
-        known = Kernel("", (), (), self._parameters.parameters, b.EMPTY, self._assumptions())
-        return Context.of(known)
+        parameters = self._parameters.parameters
+        if parameters not in self._contexts:
+            self._contexts = {parameters: Context.of(Kernel("", (), (), parameters, b.EMPTY, self._assumptions()))}
+        return self._contexts[parameters]
 
     def _assumptions(self) -> tuple[loop.Expr, ...]:
         """The requirements, and what holds of sizes that stretch, where they speak of the kernel's parameters only."""
         found = {p.name for p in self._parameters.parameters}
+        return tuple(c for c, names in self._required if names <= found)
+
+    @cached_property
+    def _required(self) -> list[tuple[loop.Expr, frozenset[str]]]:
+        """All requirements, and what holds of sizes that stretch, each with the parameters of which it speaks."""
         scalars = Scalars(Parameters(self._op), self._variant)
         required = [
             _lower_or_none(self._op, scalars, check.condition, self._variant)
@@ -392,7 +422,7 @@ class _Lowering:
             if d.broadcast
         ]
         conditions = [c for c in (*required, *stretched) if c is not None and c != b.TRUE]
-        return tuple(c for c in conditions if free_vars(c) <= found)
+        return [(c, frozenset(free_vars(c))) for c in conditions]
 
 
 def _in_order(

@@ -24,6 +24,10 @@ class Parameters:
             self._found[e] = self._parameter(e)
         return self._found[e].var
 
+    def is_size(self, e: Expr) -> bool:
+        """Return True for the size of a dimension, which is not negative."""
+        return isinstance(e, SizeOf) or (isinstance(e, Symbol) and e.name in self._sizes)
+
     @property
     def parameters(self) -> tuple[Parameter, ...]:
         return tuple(self._found.values())

@@ -57,6 +57,9 @@ _SWAPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "n
 LARGEST = 2**48
 """Bytes that no buffer has: more than a process can address."""
 
+MANY = 16
+"""Tensors of a kernel beyond which all sizes are worked out before its nests."""
+
 _SHOWN = 200
 """The most characters of an expression in a message."""
 
@@ -70,6 +73,9 @@ def reach_of(kernel: Kernel, labels: Mapping[str, str]) -> Reach:
     for position, p in enumerate(kernel.parameters):
         if not p.dtype.is_float:
             scope.names[p.name] = builder.step("given", position, uses=(position,))
+    if len(kernel.buffers) > MANY:
+        for size in dict.fromkeys(size for o in kernel.buffers for size in o.shape):
+            builder.integer(size, scope)  # once, and not in each nest
     builder.body(kernel.body, scope)
     ranges = tuple((0, 1) if p.dtype == BOOL else (p.low, p.high) for p in kernel.parameters)
     return Reach(tuple(builder.steps), tuple(builder.claims), ranges)
@@ -93,7 +99,9 @@ class _Scope:
 
     def renamed(self, name: str, step: int) -> _Scope:
         """Where a name stands for another step."""
-        known = {e: s for e, s in self.known.items() if name not in free_vars(e)}
+        known = self.known
+        if name in self.names:
+            known = {e: s for e, s in known.items() if name not in free_vars(e)}
         return replace(self, names={**self.names, name: step}, known=known)
 
 
@@ -172,7 +180,7 @@ class _Builder:
         for buffer in s.buffers:
             for size in buffer.shape:
                 if not isinstance(size, Const):
-                    step = self._integer(size, scope)
+                    step = self.integer(size, scope)
                     self._fits(scope, step, step, f"the size {self._text(size, scope)} of '{buffer.name}'")
             self._room(buffer, scope)
         return replace(scope, shapes={**scope.shapes, **{o.name: o.shape for o in s.buffers}})
@@ -183,7 +191,7 @@ class _Builder:
             return
         bytes_ = self.step("number", LIMIT // LARGEST * buffer.dtype.bytes)
         for size in buffer.shape:
-            bytes_ = self._of("mul", bytes_, self._integer(size, scope))
+            bytes_ = self._of("mul", bytes_, self.integer(size, scope))
         sizes = ", ".join(self._text(size, scope) for size in buffer.shape)
         claim = self._claim(scope, (bytes_,), f"'{buffer.name}' of sizes [{sizes}] takes less than {LARGEST} bytes")
         self.step("fits", bytes_, self.step("number", 0), claim)
@@ -197,7 +205,7 @@ class _Builder:
             case Let():
                 self._value(s.value, scope)
                 if s.value.type == INDEX and not _varies(s.value):
-                    scope = scope.inner().renamed(s.var.name, self._integer(s.value, scope))
+                    scope = scope.inner().renamed(s.var.name, self.integer(s.value, scope))
                 self.body(s.body, scope)
             case Store():
                 self._access(s.buffer, s.indices, scope)
@@ -209,7 +217,7 @@ class _Builder:
                 self.body(s, scope)
 
     def _for(self, s: For, scope: _Scope) -> None:
-        start, stop = self._integer(s.start, scope), self._integer(s.stop, scope)
+        start, stop = self.integer(s.start, scope), self.integer(s.stop, scope)
         var = self._text(Var(s.var), scope)
         self._fits(scope, start, stop, f"the range {self._text(s.stop, scope)} of '{var}'{_place(scope)}")
         loop = self._of("loop", start, stop)
@@ -233,7 +241,7 @@ class _Builder:
                 self._value(e, scope)
             elif not isinstance(e, Const):
                 text = f"the subscript {self._text(e, scope)} of '{buffer}'{_place(scope)}"
-                self._fits(scope, self._integer(e, scope), self._integer(size, scope), text)
+                self._fits(scope, self.integer(e, scope), self.integer(size, scope), text)
 
     # Expressions ------------------------------------------------------------------------------------
 
@@ -247,13 +255,13 @@ class _Builder:
             self._sides(e, scope, self._value)
         elif e.type == INDEX and not _varies(e):
             if not isinstance(e, Const | Var):
-                step = self._integer(e, scope)
+                step = self.integer(e, scope)
                 self._fits(scope, step, step, f"the integer {self._text(e, scope)}{_place(scope)}")
         else:
             for o in operands(e):
                 self._value(o, scope)
             if isinstance(e, Binary) and e.op in ("floordiv", "mod") and e.type == INDEX and not _varies(e.right):
-                self._nonzero(scope, self._integer(e.right, scope), e)
+                self._nonzero(scope, self.integer(e.right, scope), e)
 
     def _sides(self, e: Select, scope: _Scope, visit: Visit) -> tuple[int, int | None, int | None]:
         """Both values of a select, each where it may be chosen."""
@@ -266,7 +274,7 @@ class _Builder:
         self._land(jump)
         return condition, first, second
 
-    def _integer(self, e: Expr, scope: _Scope) -> int:
+    def integer(self, e: Expr, scope: _Scope) -> int:
         """The step of an int64 expression without loads."""
         if e not in scope.known:
             scope.known[e] = self._new_integer(e, scope)
@@ -279,13 +287,13 @@ class _Builder:
             case Var():
                 return scope.names[e.name]
             case Unary():
-                return self._of("sub", self.step("number", 0), self._integer(e.operand, scope))
+                return self._of("sub", self.step("number", 0), self.integer(e.operand, scope))
             case Binary(op="floordiv" | "mod"):
                 return self._quotient(e, scope)
             case Binary() if e.op in _ARITHMETIC:
-                return self._of(_ARITHMETIC[e.op], self._integer(e.left, scope), self._integer(e.right, scope))
+                return self._of(_ARITHMETIC[e.op], self.integer(e.left, scope), self.integer(e.right, scope))
             case Select():
-                condition, first, second = self._sides(e, scope, self._integer)
+                condition, first, second = self._sides(e, scope, self.integer)
                 assert first is not None
                 assert second is not None
                 return self._of("select", condition, first, second)
@@ -297,7 +305,7 @@ class _Builder:
         if isinstance(e, Cast) and e.operand.type.dtype == BOOL:
             return self._truth(e.operand, scope)
         if isinstance(e, Call) and e.function == "abs":
-            found = self._integer(inner[0], scope)
+            found = self.integer(inner[0], scope)
             return self._of("max", found, self._of("sub", self.step("number", 0), found))
         for o in inner:
             self._value(o, scope)
@@ -307,14 +315,14 @@ class _Builder:
 
     def _quotient(self, e: Binary, scope: _Scope) -> int:
         """A quotient or remainder: `(x // y + k) // d` may be rewritten as `(x + k * y) // (y * d)`."""
-        left, right = self._integer(e.left, scope), self._integer(e.right, scope)
+        left, right = self.integer(e.left, scope), self.integer(e.right, scope)
         text = f"the operand {self._text(e.left, scope)} of {self._text(e, scope)}{_place(scope)}"
         self._fits(scope, left, right, text)
         inner = [n.right for n in walk_expr(e.left) if isinstance(n, Binary) and n.op == "floordiv"]
         if isinstance(e.right, Const) and any(not isinstance(d, Const) for d in inner):
-            scale = self._integer(inner[0], scope)
+            scale = self.integer(inner[0], scope)
             for divisor in inner[1:]:
-                scale = self._of("mul", scale, self._integer(divisor, scope))
+                scale = self._of("mul", scale, self.integer(divisor, scope))
             self._fits(scope, self._of("mul", left, scale), self._of("mul", right, scale), text)
         self._nonzero(scope, right, e)
         return self._of(_ARITHMETIC[e.op], left, right)
@@ -356,7 +364,7 @@ class _Builder:
         return self._of("and" if is_and else "or", left, right)
 
     def _compared(self, e: Compare, scope: _Scope) -> int:
-        left, right = self._integer(e.left, scope), self._integer(e.right, scope)
+        left, right = self.integer(e.left, scope), self.integer(e.right, scope)
         self._fits(scope, left, right, f"what is compared in {self._text(e, scope)}{_place(scope)}")
         op, swapped, opposite = _COMPARED[e.op]
         found = self._of(op, right, left) if swapped else self._of(op, left, right)
@@ -375,7 +383,7 @@ class _Builder:
             elif isinstance(e, Compare) and e.left.type == INDEX and not _varies(e):
                 op = e.op if holds else _OPPOSITE[e.op]
                 if op == "ne" and b.is_const(e.right, 0):  # 0 may lie within the interval of a sum
-                    inner.claimed.add((self._integer(e.left, inner), -1))
+                    inner.claimed.add((self.integer(e.left, inner), -1))
                 inner = self._narrowed(e.left, op, e.right, inner)
                 inner = self._narrowed(e.right, _SWAPPED[op], e.left, inner)
         return inner
@@ -386,7 +394,7 @@ class _Builder:
         step, bound = scope.names[left.name], right
         if op in ("lt", "gt"):
             bound = b.sub(right, 1) if op == "lt" else b.add(right, 1)
-        limit = self._integer(bound, scope)
+        limit = self.integer(bound, scope)
         if op in ("lt", "le", "eq"):
             step = self._of("upto", step, limit)
         if op in ("gt", "ge", "eq"):

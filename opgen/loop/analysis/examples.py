@@ -15,6 +15,12 @@ from opgen.loop.analysis.polynomial import Atom, Polynomial
 
 Values = dict[Atom, int]
 
+MANY = 8
+"""Terms of an equation beyond which it gives the value of its outermost variable, and not of its innermost."""
+
+FAR = 1 << 40
+"""Further than any size: the value of a variable that nothing limits."""
+
 
 class _UnknownError(Exception):
     """Something has no value."""
@@ -45,7 +51,7 @@ class Examples:
             return False
         free = own - self._known.keys()
         if free:
-            values = {**values, **{v: _end(self.intervals.atom(v), v in up) for v in free}}
+            values = {**values, **{v: _far_end(self.intervals.atom(v), v in up) for v in free}}
         try:
             return self._value(goal, values) < 0
         except _UnknownError:
@@ -74,15 +80,23 @@ class Examples:
 
     @cached_property
     def _known(self) -> dict[Atom, None]:
-        """The variables of the facts, in order."""
-        return dict.fromkeys(sorted(_variables(self.facts), key=self._place))
+        """The variables of the facts, in order; last are those for which an equation has a value."""
+        ordered = sorted(_variables(self.facts), key=self._place)
+        facts = set(self.facts)
+        solved = {_solved(f, ordered): None for f in self.facts if len(f.terms) > MANY and -f in facts}
+        return dict.fromkeys([*(v for v in ordered if v not in solved), *(v for v in solved if v is not None)])
+
+    @cached_property
+    def _rank(self) -> dict[Atom, int]:
+        """The place of each variable in the order in which they get values."""
+        return {v: number for number, v in enumerate(self._known)}
 
     @cached_property
     def _about(self) -> dict[Atom, list[tuple[int, Polynomial]]]:
         """By variable the facts about it and variables before it, as c and r of `c * v + r >= 0`."""
         about: dict[Atom, list[tuple[int, Polynomial]]] = {}
         for f in self.facts:
-            inner = max(_variables((f,)), key=self._place, default=None)
+            inner = max(_variables((f,)), key=self._rank.__getitem__, default=None)
             c = 0 if inner is None else f.terms.get((inner,), 0)
             if inner is not None and c and inner not in _variables((rest := f - Polynomial({(inner,): c}),)):
                 about.setdefault(inner, []).append((c, rest))
@@ -128,6 +142,21 @@ def _end(limits: Interval, great: bool) -> int:
     """The greatest or the least number within limits, the other end where there is none."""
     low, high = limits
     return next((x for x in ((high, low) if great else (low, high)) if x is not None), 0)
+
+
+def _far_end(limits: Interval, great: bool) -> int:
+    """The greatest or the least number within limits, a great one where there is none: no fact is about it."""
+    limit = limits[1 if great else 0]
+    if limit is not None:
+        return limit
+    other = limits[0 if great else 1] or 0
+    return max(other, 0) + FAR if great else min(other, 0) - FAR
+
+
+def _solved(equation: Polynomial, ordered: Iterable[Atom]) -> Atom | None:
+    """The outermost variable of which an equation with others gives the value."""
+    own = _variables((equation,))
+    return next((v for v in ordered if v in own and abs(equation.terms.get((v,), 0)) == 1), None)
 
 
 def _variables(polynomials: Iterable[Polynomial]) -> set[Atom]:

@@ -404,6 +404,8 @@ class Expander:
                 if _atom(element):
                     found.append(element)
                     continue
+                if k and isinstance(element, s.Binary) and element.left is elements[k - 1]:  # a running sum
+                    element = dataclasses.replace(element, left=found[-1])
                 ident = s.Ident(name.span, f"{name.name}_{k}")
                 found.append(s.Named(name.span, ident.name))
                 yield s.LetDecl(item.span, (ident,), element)
