@@ -1,10 +1,11 @@
 """How many threads a kernel uses, and by which means.
 
 The number is that of the processors the process may run on, unless OPGEN_NUM_THREADS, OMP_NUM_THREADS or
-`set_num_threads` say otherwise.  The means is OpenMP's runtime where there is one, else a pool of POSIX threads, which
-stay; OPGEN_THREADING (`openmp`, `pthread`, `serial`) forces one.  In a forked child it is a new pool: OpenMP's threads
-do not survive a fork, and a child that waits for them hangs.  No choice changes a result: the iterations of a loop are
-independent.
+`set_num_threads` say otherwise.  The means is a pool of POSIX threads, which stay, wait some 50 us by looking, then
+sleep.  OPGEN_THREADING (`openmp`, `pthread`, `serial`) asks for another.  OpenMP's runtimes are not the default: their
+threads look for milliseconds before they sleep, and each waits for all others, so that on a machine that does other
+work too, a model of 25 ms took a second.  A forked child has a new pool: OpenMP's threads do not survive a fork.  No
+choice changes a result: the iterations of a loop are independent.
 """
 
 from __future__ import annotations
@@ -141,7 +142,7 @@ def _choose() -> tuple[Means, openmp.OpenMP | None, tuple[int, ...] | None]:
     if requested == "serial":
         return "serial", None, None
     pthread = _pthread_functions()
-    runtime = openmp.find() if requested != "pthread" else None
+    runtime = openmp.find() if requested == "openmp" else None
     if requested == "openmp" and runtime is None:
         raise ThreadingError("OPGEN_THREADING=openmp, but no OpenMP runtime (libgomp, libomp, libiomp5) can be loaded")
     if runtime is not None and pthread is not None and not _forked:

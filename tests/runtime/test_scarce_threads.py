@@ -39,11 +39,12 @@ print(threads.means())
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of Linux")
-@pytest.mark.skipif(openmp.find() is None, reason="no OpenMP runtime")
-def test_a_kernel_runs_where_threads_cannot_be_made() -> None:
-    environment = {k: v for k, v in os.environ.items() if k != "OMP_NUM_THREADS"}
+@pytest.mark.parametrize("means", ["openmp", "pthread"])
+def test_a_kernel_runs_where_threads_cannot_be_made(means: str) -> None:
+    if means == "openmp" and openmp.find() is None:
+        pytest.skip("no OpenMP runtime")
+    own = {"PYTHONPATH": str(ROOT), "OPGEN_THREADING": means}
+    environment = {k: v for k, v in os.environ.items() if k != "OMP_NUM_THREADS"} | own
     command = [sys.executable, "-c", _PROGRAM]
-    done = subprocess.run(
-        command, cwd=ROOT, env={**environment, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stdout.strip()) == (0, "openmp"), done.stderr
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, means), done.stderr

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -28,8 +30,10 @@ MODES = [
 
 
 def table() -> ctypes.Array[ctypes.c_int64]:
-    found = threads.parallel_for().table
+    found, runtime = threads.parallel_for().table, openmp.find()
     assert found is not None
+    if runtime is not None:
+        found[1:3] = list(runtime.functions)
     return found
 
 
@@ -225,6 +229,45 @@ def test_fewer_threads_than_asked_for_still_do_everything() -> None:
 def test_pthread_can_be_forced() -> None:
     found = output_of(PRINT_PIECES, OPGEN_THREADING="pthread")
     assert found == f"pthread {expected(0, 100, 8)}"
+
+
+def test_posix_threads_are_used_unless_openmp_is_asked_for() -> None:
+    assert output_of(PRINT_PIECES, OPGEN_THREADING="") == f"pthread {expected(0, 100, 8)}"
+
+
+BUSY = """
+    import os, time
+    import numpy as np
+    import opgen
+    from opgen.runtime import threads
+    from tests.bindings.modules import SAMPLES
+
+    ops = opgen.load(SAMPLES)
+    a = np.ones((160, 160), np.float32)
+
+    def seconds(count):
+        threads.set_num_threads(count)
+        start = time.perf_counter()
+        for _ in range(150):
+            ops.mat_mul(a, a)
+        return time.perf_counter() - start
+
+    count = max(2, threads.available_cpus())
+    seconds(1), seconds(count)
+    found = [(seconds(1), seconds(count)) for _ in range(7)]
+    print(min(f[1] for f in found) / min(f[0] for f in found))
+"""
+
+
+def test_threads_that_wait_take_no_processor_from_others() -> None:
+    """Beside processes that keep all processors busy, many threads take about as long as one, not ten times that."""
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(threads.available_cpus())]
+    try:
+        assert float(output_of(BUSY, OPGEN_THREADING="")) < 4
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
 
 
 def test_without_an_openmp_runtime_posix_threads_are_used() -> None:

@@ -222,5 +222,5 @@ def test_a_level_that_is_not_there_is_ignored() -> None:
     assert _child(NN_OPS_CPU_LEVEL="x86-64-v9") == _child()
 
 
-def test_pthreads_without_openmp_and_after_a_fork() -> None:
-    assert _child(NN_OPS_THREADING="pthread") == _child()
+def test_openmp_if_it_is_asked_for_and_after_a_fork() -> None:
+    assert _child(NN_OPS_THREADING="openmp") == _child()
