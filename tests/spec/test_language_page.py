@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from opgen.diagnostics import DiagnosticError
 from opgen.spec import format_source, load_text
+from opgen.spec.expressions import ScalarFunction
 from opgen.spec.generic.forms import check_forms
+from opgen.spec.words import SPEC
 
 SPECS = Path(__file__).parents[2] / "specs"
 PAGE = (SPECS / "LANGUAGE.md").read_text(encoding="utf-8")
@@ -47,3 +50,10 @@ def test_the_operators_of_models_are_short() -> None:
 def test_the_page_has_both() -> None:
     assert len(RIGHT) >= 7
     assert len(WRONG) >= 2
+
+
+def test_every_scalar_function_is_on_the_page() -> None:
+    functions = get_args(ScalarFunction)
+    shown = {word for code in re.findall(r"`([^`]+)`", PAGE) for word in re.findall(r"\w+", code)}
+    assert [name for name in functions if name not in shown] == []
+    assert set(functions) <= SPEC
