@@ -106,19 +106,16 @@ class _Inside:
     def nodes(self, nodes: Sequence[Any], scope: Scope, context: Context, keep: bool = False) -> list[str]:
         """Adds the calls of nodes; `scope` gets the names of what they make, which they `keep` in the main graph.
 
-        Gives the names of the nodes.
+        Gives the names of the nodes: their own, or those of their operators, with a number where one is taken.
         """
         order, mistakes = ordered(nodes, scope)
-        labels = [self._label(node) for node in nodes]
+        written = bool(context.within)
+        labels = [self.shared.node_name(node.name or node.op_type, written) for node in nodes]
         for at, reason in mistakes:
             self.shared.malformed.append(Complaint(reason, labels[at], operator_of(nodes[at])))
         for at in order:
             self._node(nodes[at], labels[at], scope, context, keep)
         return labels
-
-    def _label(self, node: Any) -> str:
-        """A name for a node: its own, or that of its operator, with a number where it is taken."""
-        return self.shared.node_name(node.name or node.op_type)
 
     def _node(self, node: Any, label: str, scope: Scope, context: Context, keep: bool) -> None:
         inputs = tuple(scope.get(name) if name else None for name in node.input)

@@ -15,14 +15,14 @@ Scope: TypeAlias = "dict[str, str | None]"
 """The names that nodes see, each with the name that the value has in the whole model; None: it is left out."""
 
 _NODES = 100_000
-"""The most nodes of a model, functions written out: a few of these that call each other twice would be without end."""
+"""The most nodes of a model, functions written out."""
+
+_WRITTEN = 30_000
+"""The most nodes that functions are written out to: a few of these that call each other twice would be without end."""
 
 
 class TooManyNodesError(Exception):
-    """More nodes than a model may have."""
-
-    def __str__(self) -> str:
-        return f"it has more than {_NODES} nodes, functions written out"
+    """More nodes than a model may have; the text is the reason."""
 
 
 class Names:
@@ -62,12 +62,16 @@ class Import:
     values: Names = field(default_factory=Names)
     nodes: Names = field(default_factory=Names)
     left: int = _NODES
+    left_in_functions: int = _WRITTEN
 
-    def node_name(self, wanted: str) -> str:
-        """A name that no node has yet.  Raises TooManyNodesError."""
-        if self.left == 0:
-            raise TooManyNodesError
+    def node_name(self, wanted: str, written: bool = False) -> str:
+        """A name that no node has yet; `written`: of a node of a function.  Raises TooManyNodesError."""
         self.left -= 1
+        self.left_in_functions -= written
+        if self.left < 0:
+            raise TooManyNodesError(f"it has more than {_NODES} nodes, functions written out")
+        if self.left_in_functions < 0:
+            raise TooManyNodesError(f"its functions are more than {_WRITTEN} nodes, written out")
         return self.nodes.free(wanted)
 
     def raise_if_any(self) -> None:

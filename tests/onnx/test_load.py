@@ -256,7 +256,7 @@ def test_functions_that_call_each_other_end() -> None:
     ]
     last = function("F40", [node("Add", ["a", "a"], ["c"])])
     (said,) = refusal(UnsupportedModelError, node("F0", ["x"], ["y"], domain="local"), functions=[*doubled, last])
-    assert said == "it has more than 100000 nodes, functions written out"
+    assert said == "its functions are more than 30000 nodes, written out"
 
 
 def test_what_is_no_model() -> None:

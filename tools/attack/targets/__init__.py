@@ -8,6 +8,7 @@ from tools.attack.targets.forms import Forms
 from tools.attack.targets.kept import Kept
 from tools.attack.targets.language import Language
 from tools.attack.targets.manifests import Manifests
+from tools.attack.targets.models import Models
 from tools.attack.targets.races import Races
 from tools.attack.targets.schedules import Schedules
 from tools.attack.targets.specs import Specs
@@ -16,5 +17,19 @@ from tools.attack.targets.threads import Threads
 
 TARGETS: dict[str, type[Target]] = {
     t.name: t
-    for t in (Calls, CCalls, CommandLines, Forms, Kept, Language, Manifests, Races, Schedules, Specs, Texts, Threads)
+    for t in (
+        Calls,
+        CCalls,
+        CommandLines,
+        Forms,
+        Kept,
+        Language,
+        Manifests,
+        Models,
+        Races,
+        Schedules,
+        Specs,
+        Texts,
+        Threads,
+    )
 }
