@@ -193,7 +193,10 @@ class Signatures:
         *values, given = written
         named = {n: v for n, v in zip(self.rest, values, strict=True) if v is not None}
         by_position = given if isinstance(given, tuple) else ()
-        readings = [self._reading(s, named, by_position) for s in self.signatures]
+        own = self._reading(self.signatures[0], named, by_position)
+        if own.misfit is None and not by_position:  # names mean the same in all signatures
+            return tuple(values)
+        readings = [own, *(self._reading(s, named, by_position) for s in self.signatures[1:])]
         fitting = [r for r in readings if r.misfit is None]
         reading = self._only(fitting) if fitting else self._nearest(readings)
         return self._converted(reading)
