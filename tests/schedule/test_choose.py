@@ -409,6 +409,18 @@ def test_what_is_made_otherwise_from_some_place_on_is_cut(name: str) -> None:
     assert_same(kernel, after, {}, 0, name)
 
 
+@pytest.mark.parametrize("terms", [3, 4, 7])
+def test_sums_of_short_rows_have_lanes_across_rows(terms: int) -> None:
+    kernel = parse_kernel(
+        f"kernel short(x: float32[9, 40, {terms}]) -> (y: float32[9, 40]):\n"
+        "  for i in 0..9:\n    for j in 0..40:\n      alloc acc: float32[] register\n      acc[] = 0.0f32\n"
+        f"      for k in 0..{terms}:\n        acc[] = acc[] + x[i, j, k]\n      y[i, j] = acc[]\n"
+    )
+    after = scheduled(kernel, "cpu", typical(64))[1]
+    assert [constant_extent(s) for s in loops_in(after.body) if s.kind == "vector"][:1] == [16]
+    assert_same(kernel, after, {}, 0, f"{terms} terms")
+
+
 @pytest.mark.parametrize("step", [2, 3, 8])
 def test_quotients_have_vectors_for_each_result(step: int) -> None:
     kernel = parse_kernel(

@@ -340,9 +340,9 @@ def worth_lanes(nest: Nest, name: str) -> bool:
     return not touched or 2 * consecutive > len(touched)
 
 
-def in_short_steps(nest: Nest, name: str) -> bool:
-    """Whether all that lanes along a loop read lies no more than a few elements apart."""
-    return all(0 < _step(nest, e, name) <= SHORT_STEP for e in nest.summed if depends(e.indices, name))
+def in_short_steps(nest: Nest, name: str, most: int = SHORT_STEP) -> bool:
+    """Return True if all that lanes along a loop read lies no more than a few elements apart."""
+    return all(0 < _step(nest, e, name) <= most for e in nest.summed if depends(e.indices, name))
 
 
 def _step(nest: Nest, access: Load, name: str) -> int:

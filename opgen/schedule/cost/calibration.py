@@ -239,7 +239,8 @@ TERMS_BESIDE_NEIGHBOURS = 4
 WINDOW_GATHERED = 8
 """elements: as `WINDOW_STEP`, where results lie side by side, so that nothing else has full vectors [E136]"""
 STRIDES = 8
-"""results: the most that read one element, or take turns, and have vectors of their own [E244]"""
+"""results: the most that read one element, or take turns, and have vectors of their own; elements: the most between
+rows of few terms that lanes add up [E244]"""
 STREAMS = 10
 """rows: the most that are read side by side from memory [E117]"""
 PLACE_LINES = 4

@@ -31,7 +31,7 @@ from opgen.schedule.auto.nests import (
 from opgen.schedule.auto.non_temporal import non_temporal_results
 from opgen.schedule.auto.plan import Cut, Plan, Result
 from opgen.schedule.auto.site import Site, lanes_of
-from opgen.schedule.cost.calibration import PARALLEL, ROWS_SHARED, TERMS_UNROLLED
+from opgen.schedule.cost.calibration import PARALLEL, ROWS_SHARED, STRIDES, TERMS_UNROLLED
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,13 @@ class Elementwise:
         nest, extent = site.nest, site.nest.extent(vector)
         lanes = lanes_of(nest, machine, extent, vector)
         apart = not worth_lanes(nest, vector)
-        scattered = apart and not in_short_steps(nest, vector)
-        if lanes < 2 or (apart and reduces(nest)) or (scattered and width_in_bytes(nest, vector) > 1):
+        short_rows = reduces(nest) and bool(_few_terms(nest)) and in_short_steps(nest, vector, STRIDES)
+        scattered = apart and not short_rows and not in_short_steps(nest, vector)
+        if (
+            lanes < 2
+            or (apart and reduces(nest) and not short_rows)
+            or (scattered and width_in_bytes(nest, vector) > 1)
+        ):
             return
         outer, lane = f"{vector}.o", f"{vector}.l"
         others = tuple(n for n in nest.names if n != vector)
