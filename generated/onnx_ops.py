@@ -8017,6 +8017,8 @@ def rnn(
     hidden_size: int | None = 0,
     layout_: bool | None = False,
     clip: float | None = 3.4e38,
+    activation_alpha: Numbers | None = None,
+    activation_beta: Numbers | None = None,
     activations: Sequence[Literal["Affine", "Elu", "HardSigmoid", "LeakyRelu", "Relu", "ScaledTanh", "Sigmoid", "Softplus", "Softsign", "Tanh", "ThresholdedRelu"]] | None = None,
     results: int | None = None,
     out: Array | tuple[Array, ...] | None = None,
@@ -8037,6 +8039,10 @@ def rnn(
         hidden_size: An integer. How many numbers a state has, which `R` tells, too. The default is 0.
         layout_: True or False. Whether sequences come before places. The default is False.
         clip: A number. The largest magnitude of what is activated. The default is 3.4e38.
+        activation_alpha: Numbers. Numbers of activations that have any: `Sigmoid` and `Tanh` have none. Accepted
+            for source compatibility; it has no effect.
+        activation_beta: Numbers. Numbers of activations that have any: `Sigmoid` and `Tanh` have none. Accepted for
+            source compatibility; it has no effect.
         activations: Each one of "Affine", "Elu", "HardSigmoid", "LeakyRelu", "Relu", "ScaledTanh", "Sigmoid",
             "Softplus", "Softsign", "Tanh", "ThresholdedRelu". `Tanh` in each direction, or nothing. Accepted for
             source compatibility; it has no effect.
@@ -8093,6 +8099,8 @@ def rnn(
             "hidden_size": hidden_size,
             "layout_": layout_,
             "clip": clip,
+            "activation_alpha": activation_alpha,
+            "activation_beta": activation_beta,
             "activations": activations,
         },
         results,
@@ -8115,6 +8123,8 @@ def gru(
     hidden_size: int | None = 0,
     layout_: bool | None = False,
     clip: float | None = 3.4e38,
+    activation_alpha: Numbers | None = None,
+    activation_beta: Numbers | None = None,
     linear_before_reset: bool | None = False,
     activations: Sequence[Literal["Affine", "Elu", "HardSigmoid", "LeakyRelu", "Relu", "ScaledTanh", "Sigmoid", "Softplus", "Softsign", "Tanh", "ThresholdedRelu"]] | None = None,
     results: int | None = None,
@@ -8136,6 +8146,10 @@ def gru(
         hidden_size: An integer. How many numbers a state has, which `R` tells, too. The default is 0.
         layout_: True or False. Whether sequences come before places. The default is False.
         clip: A number. The largest magnitude of what is activated. The default is 3.4e38.
+        activation_alpha: Numbers. Numbers of activations that have any: `Sigmoid` and `Tanh` have none. Accepted
+            for source compatibility; it has no effect.
+        activation_beta: Numbers. Numbers of activations that have any: `Sigmoid` and `Tanh` have none. Accepted for
+            source compatibility; it has no effect.
         linear_before_reset: True or False. Whether what counts of a state is told after it is multiplied, not
             before. The default is False.
         activations: Each one of "Affine", "Elu", "HardSigmoid", "LeakyRelu", "Relu", "ScaledTanh", "Sigmoid",
@@ -8204,6 +8218,8 @@ def gru(
             "hidden_size": hidden_size,
             "layout_": layout_,
             "clip": clip,
+            "activation_alpha": activation_alpha,
+            "activation_beta": activation_beta,
             "linear_before_reset": linear_before_reset,
             "activations": activations,
         },
@@ -8229,6 +8245,8 @@ def lstm(
     hidden_size: int | None = 0,
     layout_: bool | None = False,
     clip: float | None = 3.4e38,
+    activation_alpha: Numbers | None = None,
+    activation_beta: Numbers | None = None,
     input_forget: bool | None = False,
     activations: Sequence[Literal["Affine", "Elu", "HardSigmoid", "LeakyRelu", "Relu", "ScaledTanh", "Sigmoid", "Softplus", "Softsign", "Tanh", "ThresholdedRelu"]] | None = None,
     results: int | None = None,
@@ -8253,6 +8271,10 @@ def lstm(
         hidden_size: An integer. How many numbers a state has, which `R` tells, too. The default is 0.
         layout_: True or False. Whether sequences come before places. The default is False.
         clip: A number. The largest magnitude of what is activated. The default is 3.4e38.
+        activation_alpha: Numbers. Numbers of activations that have any: `Sigmoid` and `Tanh` have none. Accepted
+            for source compatibility; it has no effect.
+        activation_beta: Numbers. Numbers of activations that have any: `Sigmoid` and `Tanh` have none. Accepted for
+            source compatibility; it has no effect.
         input_forget: True or False. Whether a cell keeps what it does not take in. The default is False.
         activations: Each one of "Affine", "Elu", "HardSigmoid", "LeakyRelu", "Relu", "ScaledTanh", "Sigmoid",
             "Softplus", "Softsign", "Tanh", "ThresholdedRelu". `Sigmoid, Tanh, Tanh` in each direction, or nothing.
@@ -8332,6 +8354,8 @@ def lstm(
             "hidden_size": hidden_size,
             "layout_": layout_,
             "clip": clip,
+            "activation_alpha": activation_alpha,
+            "activation_beta": activation_beta,
             "input_forget": input_forget,
             "activations": activations,
         },
@@ -10859,7 +10883,8 @@ def stft(
     """The Fourier transforms of windows of a signal, a step apart: the frequencies at each time.
 
     Args:
-        signal: T[batch, samples, parts]. The signal: real numbers, or real and imaginary parts.
+        signal: T[batch, samples, own...]. The signal: real numbers (also without a dimension of their own), or real
+            and imaginary parts.
         frame_step: An integer. How many samples windows are apart.
         window: T[taps], or none. The weights of the samples in a window.
         frame_length: An integer, or none. The length of a window, if it has no weights or not as many.
@@ -10876,16 +10901,20 @@ def stft(
         T: float16, bfloat16, float32, float64
 
     Formula:
+        rank own <= 1
+        parts = prod(own...)
         length = if present(frame_length) then frame_length else if present(window) then taps else samples
         weighted = if present(window) then taps else length
         direction = -1
         frames = (samples - length) // frame_step + 1
         outer... = ([batch, frames])...
         inner... = ([])...
-        re[n, t, k, a] = if few * k + a < weighted then (signal[n, t * frame_step + few * k + a, 0] else 0) * (if
-            present(window) then (window[few * k + a] else 0) else 1) else 0 where t < frames, k < many, a < few
-        im[n, t, k, a] = if few * k + a < weighted then (signal[n, t * frame_step + few * k + a, 1] else 0) * (if
-            present(window) then (window[few * k + a] else 0) else 1) else 0 where t < frames, k < many, a < few
+        re[n, t, k, a] = if few * k + a < weighted then (signal[n, t * frame_step + few * k + a, repeat(0,
+            rank(own))...] else 0) * (if present(window) then (window[few * k + a] else 0) else 1) else 0 where t <
+            frames, k < many, a < few
+        im[n, t, k, a] = if few * k + a < weighted and parts == 2 then (signal[n, t * frame_step + few * k + a,
+            repeat(1, rank(own))...] else 0) * (if present(window) then (window[few * k + a] else 0) else 1) else 0
+            where t < frames, k < many, a < few
         small... = ([2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 15, 16, 18, 20, 24, 25, 30, 32, 36, 40, 48, 50, 60, 64, 80,
             96, 100, 128, 256])...
         few = max((if length % small == 0 and small * small <= length then small else 1)...)
@@ -14259,6 +14288,8 @@ class prepare:
         hidden_size: int | None = 0,
         layout_: bool | None = False,
         clip: float | None = 3.4e38,
+        activation_alpha: Numbers | None = None,
+        activation_beta: Numbers | None = None,
         activations: Sequence[Literal["Affine", "Elu", "HardSigmoid", "LeakyRelu", "Relu", "ScaledTanh", "Sigmoid", "Softplus", "Softsign", "Tanh", "ThresholdedRelu"]] | None = None,
         results: int | None = None,
         **_unknown: NoReturn,
@@ -14273,6 +14304,8 @@ class prepare:
                 "hidden_size": hidden_size,
                 "layout_": layout_,
                 "clip": clip,
+                "activation_alpha": activation_alpha,
+                "activation_beta": activation_beta,
                 "activations": activations,
             },
             results,
@@ -14291,6 +14324,8 @@ class prepare:
         hidden_size: int | None = 0,
         layout_: bool | None = False,
         clip: float | None = 3.4e38,
+        activation_alpha: Numbers | None = None,
+        activation_beta: Numbers | None = None,
         linear_before_reset: bool | None = False,
         activations: Sequence[Literal["Affine", "Elu", "HardSigmoid", "LeakyRelu", "Relu", "ScaledTanh", "Sigmoid", "Softplus", "Softsign", "Tanh", "ThresholdedRelu"]] | None = None,
         results: int | None = None,
@@ -14306,6 +14341,8 @@ class prepare:
                 "hidden_size": hidden_size,
                 "layout_": layout_,
                 "clip": clip,
+                "activation_alpha": activation_alpha,
+                "activation_beta": activation_beta,
                 "linear_before_reset": linear_before_reset,
                 "activations": activations,
             },
@@ -14327,6 +14364,8 @@ class prepare:
         hidden_size: int | None = 0,
         layout_: bool | None = False,
         clip: float | None = 3.4e38,
+        activation_alpha: Numbers | None = None,
+        activation_beta: Numbers | None = None,
         input_forget: bool | None = False,
         activations: Sequence[Literal["Affine", "Elu", "HardSigmoid", "LeakyRelu", "Relu", "ScaledTanh", "Sigmoid", "Softplus", "Softsign", "Tanh", "ThresholdedRelu"]] | None = None,
         results: int | None = None,
@@ -14342,6 +14381,8 @@ class prepare:
                 "hidden_size": hidden_size,
                 "layout_": layout_,
                 "clip": clip,
+                "activation_alpha": activation_alpha,
+                "activation_beta": activation_beta,
                 "input_forget": input_forget,
                 "activations": activations,
             },
@@ -18312,6 +18353,8 @@ class raw_ops:
         hidden_size: int | None = 0,
         layout_: bool | None = False,
         clip: float | None = 3.4e38,
+        activation_alpha: Numbers | None = None,
+        activation_beta: Numbers | None = None,
         activations: Sequence[Literal["Affine", "Elu", "HardSigmoid", "LeakyRelu", "Relu", "ScaledTanh", "Sigmoid", "Softplus", "Softsign", "Tanh", "ThresholdedRelu"]] | None = None,
         results: int | None = None,
         out: Array | tuple[Array, ...] | None = None,
@@ -18331,6 +18374,8 @@ class raw_ops:
             hidden_size=hidden_size,
             layout_=layout_,
             clip=clip,
+            activation_alpha=activation_alpha,
+            activation_beta=activation_beta,
             activations=activations,
             results=results,
             out=out,
@@ -18349,6 +18394,8 @@ class raw_ops:
         hidden_size: int | None = 0,
         layout_: bool | None = False,
         clip: float | None = 3.4e38,
+        activation_alpha: Numbers | None = None,
+        activation_beta: Numbers | None = None,
         linear_before_reset: bool | None = False,
         activations: Sequence[Literal["Affine", "Elu", "HardSigmoid", "LeakyRelu", "Relu", "ScaledTanh", "Sigmoid", "Softplus", "Softsign", "Tanh", "ThresholdedRelu"]] | None = None,
         results: int | None = None,
@@ -18369,6 +18416,8 @@ class raw_ops:
             hidden_size=hidden_size,
             layout_=layout_,
             clip=clip,
+            activation_alpha=activation_alpha,
+            activation_beta=activation_beta,
             linear_before_reset=linear_before_reset,
             activations=activations,
             results=results,
@@ -18390,6 +18439,8 @@ class raw_ops:
         hidden_size: int | None = 0,
         layout_: bool | None = False,
         clip: float | None = 3.4e38,
+        activation_alpha: Numbers | None = None,
+        activation_beta: Numbers | None = None,
         input_forget: bool | None = False,
         activations: Sequence[Literal["Affine", "Elu", "HardSigmoid", "LeakyRelu", "Relu", "ScaledTanh", "Sigmoid", "Softplus", "Softsign", "Tanh", "ThresholdedRelu"]] | None = None,
         results: int | None = None,
@@ -18412,6 +18463,8 @@ class raw_ops:
             hidden_size=hidden_size,
             layout_=layout_,
             clip=clip,
+            activation_alpha=activation_alpha,
+            activation_beta=activation_beta,
             input_forget=input_forget,
             activations=activations,
             results=results,

@@ -42,11 +42,11 @@ def test_all_of_them() -> None:
                 np.testing.assert_allclose(result, right, rtol=1e-4, atol=1e-6, err_msg=name)
 
 
-def _with_activations(operator: str, words: list[str], direction: str) -> Any:
+def _with_activations(operator: str, words: list[str], direction: str, **more: object) -> Any:
     gates, directions = {"RNN": 1, "GRU": 3, "LSTM": 4}[operator], 2 if direction == "bidirectional" else 1
     shapes = {"x": [2, 1, 4], "w": [directions, 3 * gates, 4], "r": [directions, 3 * gates, 3]}
     helper, kind = onnx.helper, onnx.TensorProto.FLOAT
-    given = {"activations": words} if words else {}
+    given = {**({"activations": words} if words else {}), **more}
     node = helper.make_node(operator, list(shapes), ["y"], hidden_size=3, direction=direction, **given)
     inputs = [helper.make_tensor_value_info(n, kind, s) for n, s in shapes.items()]
     output = helper.make_tensor_value_info("y", kind, [2, directions, 1, 3])
@@ -63,6 +63,8 @@ def test_activations(operator: str) -> None:
     usual = {"RNN": ["Tanh"], "GRU": ["Sigmoid", "Tanh"], "LSTM": ["Sigmoid", "Tanh", "Tanh"]}[operator]
     plain = _with_activations(operator, [], "bidirectional")
     np.testing.assert_array_equal(_with_activations(operator, 2 * usual, "bidirectional"), plain)
+    numbers = {"activation_alpha": [0.5], "activation_beta": [2.0, 3.0]}  # which these activations do not have
+    np.testing.assert_array_equal(_with_activations(operator, 2 * usual, "bidirectional", **numbers), plain)
     for words, direction in (
         ([*usual[:-1], "Relu"], "forward"),
         ([*usual, *usual[:-1], "Relu"], "bidirectional"),

@@ -61,6 +61,8 @@ def test_short_time_transforms() -> None:
         found = found_by(model_of("STFT", given, 17), given)
         frames = np.stack([x[:, t : t + 16, 0] * (window if weights.size else 1) for t in range(0, 35, 5)], 1)
         np.testing.assert_allclose(found[..., 0] + 1j * found[..., 1], np.fft.rfft(frames), rtol=1e-9, atol=1e-9)
+        flat = {**given, "x": x[..., 0]}  # as torch exports it
+        np.testing.assert_array_equal(found_by(model_of("STFT", flat, 17), flat), found)
     too_long = {"x": x, "step": np.array(5), "window": np.array([]), "length": np.array(60)}
     model = model_of("STFT", too_long, 17)
     with pytest.raises(UserError, match=r"STFT.*at least as many samples"):
