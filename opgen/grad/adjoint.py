@@ -18,7 +18,7 @@ from opgen.grad.facts import Facts
 from opgen.grad.flatten import flatten
 from opgen.grad.needed import needed
 from opgen.grad.pieces import Piece, all_names, cases_of, contiguous_last, fixed_axes, letter, name_of, shown_names
-from opgen.grad.presence import always_taken, choices
+from opgen.grad.presence import always_taken, choices, taken_where
 from opgen.grad.solve import composite, digits_apart, solve, within
 from opgen.grad.types import may_vary
 from opgen.grad.untaken import may_be_infinite, may_be_nothing, product_of, unless_nothing
@@ -288,8 +288,9 @@ class _Adjoint:
             inside = [c for g in piece.guards for c in self._inside(g, g, piece.ranges)]
             if piece.read.outside is not None:
                 inside += conjuncts(self._whole(piece.read))
-            conditions = [*piece.conditions, *inside]
-            value = scattered(piece.read, piece.weight, piece.ranges, conditions, actual, value, ranges)
+            taken, weight = taken_where(piece.weight)
+            conditions = [*piece.conditions, *taken, *inside]
+            value = scattered(piece.read, weight, piece.ranges, conditions, actual, value, ranges)
         span = next((p.read.span for p in (*pieces, *at_elements)), None)
         return Definition(name, ranges, targets, value, dtype, dims, is_output, span=span)
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from opgen.diagnostics import Diagnostic, DiagnosticError
+from opgen.grad.algebra import conjunction
 from opgen.grad.types import Types, type_of
 from opgen.grad.updates import apart
-from opgen.spec.model import Definition, Expr, Index, IndexRange, Read, Reduce, Scatter
-from opgen.spec.walk import index_names, operands, with_operands
+from opgen.spec.model import Conditional, Definition, Expr, Index, IndexRange, Not, Operation, Read, Reduce, Scatter
+from opgen.spec.walk import conjuncts, index_names, operands, reads, reads_values, with_operands
 
 Reduction = TypeVar("Reduction", bound=Reduce)
+Taken: TypeAlias = "tuple[Expr, ...]"
+"""The conditions under which something is computed at all."""
 
 
 def flatten(definitions: tuple[Definition, ...], types: Types) -> tuple[Definition, ...]:
@@ -62,19 +65,37 @@ class _Hoist:
         value = self._elementwise(value, ranges)
         return self._hoisted, value
 
-    def _reduction(self, e: Reduction, ranges: tuple[IndexRange, ...]) -> Reduction:
+    def _reduction(self, e: Reduction, ranges: tuple[IndexRange, ...], taken: Taken = ()) -> Reduction:
         inner = (*ranges, *e.indices)
-        condition = None if e.condition is None else self._elementwise(e.condition, inner)
+        condition = None if e.condition is None else self._elementwise(e.condition, inner, taken)
         # the place in an order is an index
-        return replace(e, body=self._elementwise(e.body, inner), condition=condition)
+        body = self._elementwise(e.body, inner, (*taken, *conjuncts(condition)))
+        return replace(e, body=body, condition=condition)
 
-    def _elementwise(self, e: Expr, ranges: tuple[IndexRange, ...]) -> Expr:
-        if isinstance(e, Reduce):
-            return self._intermediate(e, ranges)
-        return with_operands(e, tuple(self._elementwise(o, ranges) for o in operands(e)))
+    def _elementwise(self, e: Expr, ranges: tuple[IndexRange, ...], taken: Taken = ()) -> Expr:
+        """Return an expression, which is `taken` where these conditions hold, with reads of its reductions."""
+        match e:
+            case Reduce():
+                return self._intermediate(e, ranges, taken)
+            case Conditional():
+                condition = self._elementwise(e.condition, ranges, taken)
+                if_true = self._elementwise(e.if_true, ranges, (*taken, condition))
+                return replace(
+                    e,
+                    condition=condition,
+                    if_true=if_true,
+                    if_false=self._elementwise(e.if_false, ranges, (*taken, Not(condition))),
+                )
+            case Operation(op="and" | "or"):
+                left = self._elementwise(e.left, ranges, taken)
+                decided = left if e.op == "and" else Not(left)
+                return replace(e, left=left, right=self._elementwise(e.right, ranges, (*taken, decided)))
+        return with_operands(e, tuple(self._elementwise(o, ranges, taken) for o in operands(e)))
 
-    def _intermediate(self, e: Reduce, ranges: tuple[IndexRange, ...]) -> Read:
-        reduction = self._reduction(e, ranges)
+    def _intermediate(self, e: Reduce, ranges: tuple[IndexRange, ...], taken: Taken) -> Read:
+        reduction = self._reduction(e, ranges, taken)
+        if taken and e.place is None and any(map(_is_at_elements, reads(reduction))):  # which may be anywhere elsewhere
+            reduction = replace(reduction, condition=conjunction([*taken, *conjuncts(reduction.condition)]))
         used = index_names(reduction) | set(_extent_names(reduction))
         own = {r.name for r in e.indices}
         for r in ranges:
@@ -98,6 +119,10 @@ class _Hoist:
             )
         )
         return Read(name, subscripts, span=e.span)
+
+
+def _is_at_elements(read: Read) -> bool:
+    return read.outside is None and any(map(reads_values, read.indices))
 
 
 def _extent_names(e: Reduce) -> Iterator[str]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from opgen.grad.algebra import conjunction
+from opgen.grad.algebra import conjunction, is_number
 from opgen.spec.model import Conditional, Expr, Not, Operation, Read, Reduce
-from opgen.spec.walk import operands
+from opgen.spec.walk import conjuncts, operands
 
 Inside = Callable[[Read], Sequence[Expr]]
 """The conditions under which a read is inside, as far as that is not plain."""
@@ -31,6 +31,24 @@ def always_taken(e: Expr) -> Iterator[Read]:
         case _:
             for o in operands(e):
                 yield from always_taken(o)
+
+
+def taken_where(weight: Expr) -> tuple[list[Expr], Expr]:
+    """Return the conditions without which a weight is 0, and what it is where they hold.
+
+    A read on the side of an `if` that is not taken may be anywhere: its adjoint is not even looked for there.
+    """
+    found: list[Expr] = []
+    while isinstance(weight, Conditional):
+        if is_number(weight.if_false, 0):
+            found += conjuncts(weight.condition)
+            weight = weight.if_true
+        elif is_number(weight.if_true, 0):
+            found.append(Not(weight.condition))
+            weight = weight.if_false
+        else:
+            break
+    return found, weight
 
 
 def choices(e: Expr, inside: Inside) -> Iterator[Expr]:

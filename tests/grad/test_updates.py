@@ -55,6 +55,80 @@ op Zeros {
 }
 '''
 
+GUARDED = '''
+op CrossEntropy {
+  """Of scores and their own classes, but those that are ignored."""
+  type T in {float64}
+  input x: T[n, c] """Scores."""
+  input t: int64[n] """Classes."""
+  output y: T[n] """Losses."""
+  y[i] = if t[i] != -100 then log(sum[k](exp(x[i, k]))) - x[i, t[i]] else 0
+}
+
+op Nested {
+  """A read within a sum within a choice."""
+  type T in {float64}
+  input x: T[n, c] """Scores."""
+  input t: int64[n] """Classes."""
+  output y: T[n] """Losses."""
+  y[i] = if t[i] >= 0 then log(sum[k](exp(x[i, k] - x[i, t[i]]))) else 0
+}
+
+op Weighted {
+  """The mean of what counts."""
+  type T in {float64}
+  input x: T[n, c] """Scores."""
+  input w: T[c] """Weights."""
+  input t: int64[n] """Classes."""
+  output y: T[] """The mean."""
+  let all[] = sum[i](if t[i] >= 0 then w[t[i]] else 0)
+  y[] = sum[i](if t[i] >= 0 then w[t[i]] * x[i, t[i]] * x[i, t[i]] else 0) / all[]
+}
+
+op Flagged {
+  """A condition in a tensor, and a read of what is computed."""
+  type T in {float64}
+  input x: T[n, c] """Scores."""
+  input t: int64[n] """Classes."""
+  output y: T[n] """Exponentials."""
+  let counts[i] = t[i] != -100
+  let e[i, k] = exp(x[i, k])
+  y[i] = if not counts[i] then (x[i, 0] else 0) * 2 else e[i, t[i]] * e[i, c - 1 - t[i]]
+}
+
+op Best {
+  """The largest of some."""
+  type T in {float64}
+  input x: T[n, c] """Scores."""
+  input t: int64[n] """Classes."""
+  output y: T[n] """The largest."""
+  y[i] = max[j < n](if t[j] >= 0 then sin(x[i, t[j]]) else -9)
+}
+'''
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
+    path = tmp_path_factory.mktemp("specs") / "guarded.op"
+    path.write_text(GUARDED)
+    return opgen.load(path)
+
+
+@pytest.mark.parametrize("name", ["cross_entropy", "nested", "weighted", "flagged", "best"])
+def test_a_read_that_is_not_taken_may_be_anywhere(guarded: ModuleType, name: str) -> None:
+    """-100 is the class of what is ignored; one that is taken and outside is refused, by gradients too."""
+    rng = np.random.default_rng(SEED)
+    function = getattr(guarded, name)
+    arguments: dict[str, npt.NDArray[np.generic]] = {"x": rng.standard_normal((6, 4))}
+    if name == "weighted":
+        arguments["w"] = rng.random(4) + 0.5
+    arguments["t"] = np.array([0, -100, 3, 1, 3, -100])
+    for wrt in [k for k in arguments if k != "t"]:
+        _assert_slopes(function, arguments, wrt)
+        seed = np.ones(np.shape(function(**arguments)))
+        with pytest.raises(ArgumentValueError, match="argument 't': expected integers"):
+            opgen.gradient(function, wrt=wrt)(**{**arguments, "t": np.array([0, 1, 2, 3, 4, 0])}, grad_y=seed)
+
 
 @pytest.fixture(scope="module")
 def changed(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
