@@ -12,10 +12,12 @@ import click
 from opgen import files
 from opgen.cli.as_json import JSON, inspected, print_json
 from opgen.cli.as_json import algorithm as algorithm_as_json
+from opgen.cli.errors import say
 from opgen.cli.inspect_model import STAGES as MODEL_STAGES
 from opgen.cli.models import DIMS, SHAPES, is_model
 from opgen.cli.options import FILE, SPECS_FOLDER, GivenPath, specs_or_default
 from opgen.cli.progress import working
+from opgen.cli.rates import rates_note
 from opgen.diagnostics import UserError
 
 if TYPE_CHECKING:
@@ -56,6 +58,11 @@ class Shown:
     def built_for(self, stage: str) -> str | None:
         """The CPU that a stage is for; None: a CUDA device."""
         return None if self.target == CUDA or stage in DEVICE_STAGES else self.target
+
+    def tell_rates(self, stage: str) -> None:
+        """Say how far the rates that prices go by are from this machine's, where prices of this machine are shown."""
+        if stage == "why" and self.target == "host" and (note := rates_note()) is not None:
+            say(note)
 
     def schedule(self, stage: str) -> Schedule | None:
         """The schedule that was given."""
@@ -179,6 +186,7 @@ def _op(
         if algorithm is not None:
             found = inspect_op.by_algorithm(found, algorithm)
         text = found.text(cast("Stage", stage))
+        shown.tell_rates(stage)
     if shown.as_json:
         print_json(inspected(found, arguments, stage, text))
         return
@@ -231,6 +239,7 @@ def _model(
             line = found.line(node, shown.built_for(stage), shown.schedule(stage))
             text = inspect_model.node_text(line, stage)
             language = LANGUAGES[stage]
+            shown.tell_rates(stage)
     if shown.as_json:
         print_json(inspect_model.as_json(found, stage, text, node))
         return

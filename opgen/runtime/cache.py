@@ -36,7 +36,7 @@ _SWEEP_BYTES = 1 << 20
 """Fewer bytes than these are no reason to look."""
 _ENTRY = re.compile(r"[0-9a-f]{64}\.(?:kernel|array)")
 _TEMPORARY = re.compile(
-    r"\.(?:[0-9a-f]{64}(?:\.(?:kernel|array))?|machine-[0-9a-f]{16}\.json|tuned\.jsonl)\.[0-9]+\.[0-9a-f]+\.part"
+    r"\.(?:[0-9a-f]{64}(?:\.(?:kernel|array))?|(?:machine|observed)-[0-9a-f]{16}\.json|tuned\.jsonl)\.[0-9]+\.[0-9a-f]+\.part"
 )
 
 

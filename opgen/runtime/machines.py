@@ -1,7 +1,8 @@
 """The numbers of the processor that runs this process: read, measured, assumed, or given by its owner.
 
 What was measured (`opgen doctor --measure`) lies in the cache's directory as a small JSON file, one for each processor
-and version of opgen.  Nothing is ever measured on the way: without that file, rates are assumed.
+and version of opgen.  Nothing is ever measured on the way: without that file, rates are assumed.  What was observed to
+tell people how far off these are (`opgen inspect --stage why`) lies in a file of its own, and decides nothing.
 """
 
 from __future__ import annotations
@@ -50,14 +51,14 @@ def describe(target: Target) -> Described:
     return assemble(layers, f"the rates of {assumption}; `opgen doctor --measure` measures them")
 
 
-def measured(target: Target, system: System) -> dict[str, Number]:
+def measured(target: Target, system: System, kind: str = "machine") -> dict[str, Number]:
     """What was measured of this machine and kept; nothing if there is no such file, or it is not what was kept."""
     folder = place.location()
     if folder is None:
         return {}
     try:
         with directory.opened(folder, create=False) as d:
-            content = directory.read(d, _file(target, system), LIMIT)
+            content = directory.read(d, _file(target, system, kind), LIMIT)
         document = files.parsed(content or b"null")
     except (OSError, ValueError, directory.UntrustedError):
         return {}
@@ -76,9 +77,9 @@ def _is_measured(name: str, value: object) -> bool:
     return is_rate(name) or isinstance(value, int)
 
 
-def keep(target: Target, values: dict[str, Number]) -> Path | None:
+def keep(target: Target, values: dict[str, Number], kind: str = "machine") -> Path | None:
     """Keep what was measured for later processes; where, or None if nothing can be kept."""
-    folder, name = place.location(), _file(target, read_system())
+    folder, name = place.location(), _file(target, read_system(), kind)
     if folder is None:
         return None
     try:
@@ -89,7 +90,7 @@ def keep(target: Target, values: dict[str, Number]) -> Path | None:
     return folder / name
 
 
-def _file(target: Target, system: System) -> str:
+def _file(target: Target, system: System, kind: str) -> str:
     """A name for this processor and version: another processor in the same home directory has another."""
     identity = "\n".join((VERSION, target.cpu, target.features, system.model, repr(sorted(system.values.items()))))
-    return f"machine-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.json"
+    return f"{kind}-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.json"

@@ -14,8 +14,9 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from opgen.machine.fields import Number
+from opgen.machine.fields import Number, flatten, is_rate
 from opgen.machine.model import Machine
+from opgen.machine.system import read_system
 from opgen.runtime import machines, probes, toolchain
 from opgen.runtime.library import load_library
 
@@ -63,6 +64,28 @@ def measure_and_keep() -> tuple[dict[str, Number], Path | None]:
     path = machines.keep(host, values)
     toolchain.host.cache_clear()
     return values, path
+
+
+def observed() -> dict[str, tuple[float, float]]:
+    """Each rate of this machine that schedules assume: as it is assumed, and as it is.
+
+    It is measured once a machine, and kept apart from what schedules go by: these stay as they are.
+    """
+    host = toolchain.host()
+    described = machines.describe(host)
+    rates = [name for name in machines.MEASURED if is_rate(name) and described.sources.get(name) == "assumed"]
+    if not rates:
+        return {}
+    found = machines.measured(host, read_system(), OBSERVED)
+    if not found:
+        found = measure(host.machine)
+        machines.keep(host, found, OBSERVED)
+    assumed = flatten(host.machine)
+    return {name: (float(assumed[name]), float(found[name])) for name in rates if name in found}
+
+
+OBSERVED = "observed"
+"""The kind of file that holds what is measured to be told."""
 
 
 def measure(machine: Machine) -> dict[str, Number]:

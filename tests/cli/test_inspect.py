@@ -11,7 +11,9 @@ import pytest
 from opgen.cli.highlight import colored
 from opgen.cli.inspect import LANGUAGES
 from opgen.loop.parse import parse_kernel
+from opgen.machine.fields import flatten, is_rate
 from opgen.pipeline import STAGES
+from opgen.runtime import machines, measure, toolchain
 from opgen.schedule.schedule import parse_schedule
 from tests.cli.conftest import ROOT, Run
 
@@ -29,7 +31,10 @@ def test_every_stage_of_the_pipeline_can_be_asked_for() -> None:
 @pytest.mark.parametrize("call", [(), CALL], ids=["generic", "specialised"])
 def test_every_stage_prints_plain_text(here: Run, stage: str, call: tuple[str, ...]) -> None:
     result = here("inspect", "Conv2D", "--stage", stage, *WITH, *call)
-    assert (result.returncode, result.stderr) == (0, "")
+    assert result.returncode == 0
+    assert result.stderr == "" or (
+        stage == "why" and result.stderr.startswith("note: these prices go by assumed rates")
+    )
     assert result.stdout.endswith("\n")
     assert "\x1b" not in result.stdout
     signs = {
@@ -52,6 +57,33 @@ def test_loop_ir_and_schedules_can_be_read_back(here: Run) -> None:
     for stage in ("loop", "scheduled", "legal"):
         assert parse_kernel(here("inspect", "conv2d", "--stage", stage, *WITH, *CALL).stdout).name
     assert parse_schedule(here("inspect", "conv2d", "--stage", "schedule", *WITH, *CALL).stdout).steps
+
+
+def test_prices_by_assumed_rates_are_told_apart_from_this_machine_and_schedules_stay(
+    here: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rates are measured once a machine; what schedules go by is kept by `doctor --measure` alone."""
+    host = toolchain.host()
+    assumed = flatten(host.machine)
+    calls: list[int] = []
+
+    def measured(_: object) -> dict[str, float]:
+        calls.append(1)
+        return {n: v / 2 for n, v in assumed.items() if n in machines.MEASURED and is_rate(n)}
+
+    monkeypatch.setattr(measure, "measure", measured)
+    arguments = ("inspect", "Conv2D", *WITH, *CALL, "--stage")
+    before = here(*arguments, "schedule").stdout
+    first, second = here(*arguments, "why"), here(*arguments, "why")
+    assert first.stderr == second.stderr
+    assert first.stderr.startswith("note: these prices go by assumed rates; a core of this machine ")
+    assert "multiplies and adds at 0.50" in first.stderr
+    assert (first.stdout, len(calls)) == (second.stdout, 1)
+    assert here(*arguments, "schedule").stdout == before
+    assert [p.name.partition("-")[0] for p in (tmp_path / "cache").glob("*-*.json")].count("machine") == 0
+    assert here(*arguments, "why", "--target", "x86-64-v3").stderr == ""
+    machines.keep(host, measured(None))  # as `doctor --measure` does
+    assert here(*arguments, "why").stderr == ""
 
 
 def test_why_is_not_told_of_a_schedule_that_was_given(here: Run, tmp_path: Path) -> None:

@@ -1,0 +1,28 @@
+"""How far the rates that prices go by are from those of this machine: a note beside what tells prices."""
+
+from __future__ import annotations
+
+FAR = 1.25
+"""How many times an assumed rate the true one may be, or the other way round, before anything is said."""
+
+_NAMES = {
+    "fma_per_second": "multiplies and adds",
+    "l1.bytes_per_second": "reads L1",
+    "l2.bytes_per_second": "reads L2",
+    "l3.bytes_per_second": "reads L3",
+    "memory_bytes_per_second": "reads memory",
+}
+
+
+def rates_note() -> str | None:
+    """What to say of prices for this machine; None if its rates were measured or given, or are near those assumed."""
+    from opgen.runtime.measure import observed
+
+    found = {name: true / assumed for name, (assumed, true) in observed().items() if name in _NAMES}
+    if all(1 / FAR <= ratio <= FAR for ratio in found.values()):
+        return None
+    told = ", ".join(f"{_NAMES[name]} at {ratio:.2f}" for name, ratio in found.items())
+    return (
+        f"note: these prices go by assumed rates; a core of this machine {told} times the assumed rate. "
+        "Schedules go by the assumed rates, too, until 'opgen doctor --measure'"
+    )
