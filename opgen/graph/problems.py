@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from opgen.diagnostics import UserError, brief, first_of
+
+if TYPE_CHECKING:
+    from opgen.graph.nodes import Graph
+
+TOO_DEEP = "it takes and makes {count} tensors, and its expression is nested too deeply; split it into several calls"
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,17 @@ class ModelError(UserError):
 
 class UndecidedError(ModelError):
     """A model that cannot be made one graph: what some of its calls are is known only while it runs."""
+
+
+@contextmanager
+def nested_at_most(graph: Graph) -> Iterator[None]:
+    """Blame the node of most tensors if expressions turn out to be nested more deeply than Python calls functions."""
+    try:
+        yield
+    except RecursionError:
+        node = max(graph.nodes, key=lambda n: len(n.inputs) + len(n.outputs))
+        reason = TOO_DEEP.format(count=len(node.inputs) + len(node.outputs))
+        raise ModelError(graph.name, [Problem(node.name, node.op.spec.name, reason, node.origin)]) from None
 
 
 def error_of(model: str, problems: Sequence[Problem]) -> ModelError:

@@ -27,7 +27,7 @@ from opgen.graph.held import Store
 from opgen.graph.limits import TooMuchError, allowed, bytes_of
 from opgen.graph.loaded import LoadedProgram, StepFailed
 from opgen.graph.offered import Offered
-from opgen.graph.problems import ModelError, Problem
+from opgen.graph.problems import ModelError, Problem, nested_at_most
 from opgen.graph.recall import Recall
 from opgen.graph.runnable import Runnable
 from opgen.graph.values import Array, Kind
@@ -201,7 +201,8 @@ class Programs:
         weights = [c.data.array for c in graph.constants]
         way = self._variety.way
         openings = self._variety.openings(graph, way)
-        loaded = load(complete(graph, openings, self._progress), weights, self.pool, self._store)
+        with nested_at_most(graph):
+            loaded = load(complete(graph, openings, self._progress), weights, self.pool, self._store)
         self._variety.made(lambda: graph)
         if self._recall is not None:
             from opgen.graph.recording import record

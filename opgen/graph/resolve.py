@@ -19,9 +19,9 @@ from opgen.graph.known import Knowledge
 from opgen.graph.limits import Allowed, allowed
 from opgen.graph.model import Branch, Call, Input, Model, Repeat, Step
 from opgen.graph.nodes import Array, Constant, Data, Graph, Node, Value, op_of
+from opgen.graph.problems import TOO_DEEP, error_of
 from opgen.graph.problems import ModelError as ModelError
 from opgen.graph.problems import Problem as Problem
-from opgen.graph.problems import error_of
 from opgen.graph.steps import steps
 from opgen.graph.unrolled import CALLS, UndecidedCallError, unrolled
 from opgen.runtime.buffers import dtype_of
@@ -159,6 +159,8 @@ class _Resolver:
             self._add(call, found, names)
         except UserError as error:
             self._refuse(call, _said(error), undecided or isinstance(error, UndecidedCallError))
+        except RecursionError:
+            self._refuse(call, TOO_DEEP.format(count=len(call.inputs) + len(call.outputs)))
 
     def _counted(self, call: Call) -> dict[str, int]:
         """The attributes that are elements of values."""

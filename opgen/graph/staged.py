@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 from opgen.diagnostics import InternalError, UserError
 from opgen.dtypes import DType
 from opgen.graph.compiled import CompiledModel
-from opgen.graph.problems import UndecidedError
+from opgen.graph.problems import UndecidedError, nested_at_most
 from opgen.graph.programs import Prepare
 from opgen.graph.recall import Recall
 from opgen.graph.results import into, own
@@ -67,7 +67,9 @@ class StagedModel(CompiledModel):
         """
 
         def prepare(kinds: Mapping[str, Kind], known: Mapping[str, Array]) -> Graph:
-            return passed(resolve(kinds, known))
+            resolved = resolve(kinds, known)
+            with nested_at_most(resolved):
+                return passed(resolved)
 
         super().__init__(name, inputs, prepare, progress, recall, by_floats and model is None)
         self._resolve = resolve

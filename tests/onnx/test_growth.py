@@ -16,6 +16,7 @@ import pytest
 from onnx import NodeProto, helper
 
 import opgen
+from opgen.graph.problems import ModelError
 from tests.onnx.models import constant, float_input, node
 
 TIMES = 4
@@ -23,7 +24,7 @@ MOST = 6.0
 """Work for four times the model: what is done once for a model makes it less than four, searching and sorting more."""
 
 OF_ONE_KERNEL = 9.0
-"""The same where all of it is one kernel, whose loops are scheduled one after the other, each among the others."""
+"""The same for one kernel: its loops are scheduled one by one, and its sizes compared with each other."""
 
 Parts = tuple[list[NodeProto], int, list[Any]]
 """Nodes that make `y...`, the number of inputs `x...`, and constants."""
@@ -75,6 +76,10 @@ def parted(count: int) -> Parts:
     return [node("Split", ["x0"], [f"y{k}" for k in range(count)], axis=0, num_outputs=count)], 1, []
 
 
+def summed(count: int) -> Parts:
+    return [node("Sum", [f"x{k}" for k in range(count)], ["y"])], count, []
+
+
 def model(parts: Parts) -> bytes:
     nodes, count, constants = parts
     outputs = [float_input(name, None) for n in nodes for name in n.output if name.startswith("y")]
@@ -111,6 +116,7 @@ def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     (scaled_products, 45, MOST),
     (residuals, 60, MOST),
     (reads_of_one, 60, MOST),
+    (summed, 30, OF_ONE_KERNEL),
     (joined, 20, OF_ONE_KERNEL),
     (parted, 20, OF_ONE_KERNEL),
 ])  # fmt: skip
@@ -118,3 +124,10 @@ def test_work_grows_as_the_model_does(made: Callable[[int], Parts], size: int, m
     work(made(size // 2))  # what is made once in a process
     small, large = work(made(size)), work(made(size * TIMES))
     assert large < most * small, f"{made.__name__}: {small} calls for {size} nodes, {large} for {size * TIMES}"
+
+
+@pytest.mark.parametrize("made", [summed, joined])
+def test_too_many_tensors_are_refused_by_node(made: Callable[[int], Parts]) -> None:
+    given = model(made(700))
+    with pytest.raises(ModelError, match=r"it takes and makes 701 tensors.*; split it into several calls"):
+        opgen.compile(given)(*[np.ones((2, 2), np.float32)] * 700)

@@ -53,7 +53,8 @@ class Prover:
         low = self.intervals.of(goal)[0]
         if (low is not None and low >= 0) or self._by_one_fact(goal):
             return True
-        if self._examples.against(goal):
+        short = fuel < SHALLOW_FUEL and len(self.facts) > MANY  # then the search is less work than an example
+        if not short and self._examples.against(goal):
             return False
         self._failed.clear()  # what failed for lack of fuel may be tried again
         self._proved.clear()  # an answer does not depend on what was asked before
