@@ -13,7 +13,7 @@ import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from opgen.onnx.opened import OpenFile
+from opgen.onnx.opened import ChangedError, OpenFile
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -76,6 +76,8 @@ def mapped(folder: Folder | None, entries: Mapping[str, str], wanted: int) -> me
         raise ExternalDataError(f"'{location}' ends before byte {offset + length}, the end of its data")
     try:
         return file.mapped[offset : offset + length]
+    except ChangedError as error:
+        raise ExternalDataError(f"'{location}' was cut short since it was opened") from error
     except OSError as error:
         raise ExternalDataError(f"'{location}' cannot be mapped: {error.strerror}") from error
 

@@ -17,6 +17,10 @@ _CHUNK = 4 << 20
 """Bytes that are hashed at a time."""
 
 
+COPIED = 16 << 20
+"""Bytes of a file up to which it is read into memory: nothing that becomes of it then matters."""
+
+
 class ChangedError(Exception):
     """A file that has changed since it was opened."""
 
@@ -43,9 +47,12 @@ class OpenFile:
 
     @cached_property
     def mapped(self) -> memoryview:
-        """The bytes, mapped and not read.  Raises OSError."""
-        if self.size == 0:
-            return memoryview(b"")
+        """The bytes: read if they are few, else mapped.  Raises OSError, and ChangedError if the file was cut short.
+
+        Who cuts a file short that is mapped ends the process where it reads on.
+        """
+        if self.size <= COPIED:
+            return memoryview(self.read(0, self.size))
         return memoryview(mmap.mmap(self._descriptor, self.size, access=mmap.ACCESS_READ))
 
     def changed(self) -> bool:

@@ -163,7 +163,7 @@ class DeviceCalls:
         check_in_place(self.op, "out", found, device, written=True)
         if any(found.overlaps(t) for t in apart):
             raise ArgumentValueError(
-                self.op, "out", "memory apart from the inputs'", "an array that overlaps one of them"
+                self.op, "out", "memory that no input or other result uses", "an array that overlaps one of them"
             )
         return found
 

@@ -244,7 +244,9 @@ def check_out(op: str, out: object, shape: tuple[int, ...], dtype: np.dtype[Any]
     if not out.flags.writeable:
         raise ArgumentValueError(op, "out", "a writeable array", "a read-only one")
     if any(_overlap(out, a) for a in apart):
-        raise ArgumentValueError(op, "out", "memory apart from the inputs'", "an array that overlaps one of them")
+        raise ArgumentValueError(
+            op, "out", "memory that no input or other result uses", "an array that overlaps one of them"
+        )
     return out
 
 

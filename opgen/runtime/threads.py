@@ -123,7 +123,7 @@ def _pthread_functions() -> tuple[int, ...] | None:
     return None if failed or 0 in addresses else (*addresses, key.value)
 
 
-def _requested() -> Means | None:
+def requested() -> Means | None:
     """What OPGEN_THREADING asks for, or None where it is silent."""
     text = os.environ.get("OPGEN_THREADING", "").strip()
     if not text:
@@ -138,12 +138,12 @@ def _requested() -> Means | None:
 
 
 def _choose() -> tuple[Means, openmp.OpenMP | None, tuple[int, ...] | None]:
-    requested = _requested()
-    if requested == "serial":
+    asked = requested()
+    if asked == "serial":
         return "serial", None, None
     pthread = _pthread_functions()
-    runtime = openmp.find() if requested == "openmp" else None
-    if requested == "openmp" and runtime is None:
+    runtime = openmp.find() if asked == "openmp" else None
+    if asked == "openmp" and runtime is None:
         raise ThreadingError("OPGEN_THREADING=openmp, but no OpenMP runtime (libgomp, libomp, libiomp5) can be loaded")
     if runtime is not None and pthread is not None and not _forked:
         return "openmp", runtime, pthread

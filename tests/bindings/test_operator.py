@@ -132,7 +132,7 @@ def test_out() -> None:
         assert run((X,), (1, None), out) is out
     assert fake.checks == 1
     for _ in range(2):
-        with pytest.raises(ArgumentValueError, match="memory apart"):
+        with pytest.raises(ArgumentValueError, match="memory that no input or other result uses"):
             run((X,), (1, None), X)
     with pytest.raises(ArgumentTypeError, match="float32"):
         run((X,), (1, None), np.empty((2, 3)))
@@ -154,7 +154,7 @@ def test_several_results() -> None:
     found = run.several((X,), (1, None), (a, b))
     assert found[0] is a
     assert found[1] is b
-    with pytest.raises(ArgumentValueError, match="memory apart"):
+    with pytest.raises(ArgumentValueError, match="memory that no input or other result uses"):
         run.several((X,), (1, None), (a, a))
     with pytest.raises(ArgumentTypeError, match="expected 2 numpy arrays"):
         run.several((X,), (1, None), (a,))

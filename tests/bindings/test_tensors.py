@@ -188,7 +188,11 @@ def _readonly() -> npt.NDArray[Any]:
             "expected an aligned C-contiguous array, given strides [4, 8]",
         ),
         (_readonly(), ArgumentValueError, "expected a writeable array, given a read-only one"),
-        (X, ArgumentValueError, "expected memory apart from the inputs', given an array that overlaps one of them"),
+        (
+            X,
+            ArgumentValueError,
+            "expected memory that no input or other result uses, given an array that overlaps one of them",
+        ),
     ],
 )
 def test_wrong_out(out: object, kind: type[Exception], message: str) -> None:

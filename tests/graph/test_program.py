@@ -146,7 +146,9 @@ def test_results_are_written_where_the_caller_wants_them() -> None:
         out[...] = 0
         assert model(x, y, out=out) is out
         assert (out == 4).all()
-    with pytest.raises(ArgumentError, match=r"^steps: argument 'out': expected memory apart from the inputs'"):
+    with pytest.raises(
+        ArgumentError, match=r"^steps: argument 'out': expected memory that no input or other result uses"
+    ):
         model(x, y, out=x)
     with pytest.raises(
         ArgumentError, match=r"^steps: argument 'out': expected float32\[5, 7\], given float32\[5, 6\]$"

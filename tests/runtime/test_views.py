@@ -125,7 +125,7 @@ def test_outs_that_cannot_be_written() -> None:
         x = shared[: X.size].reshape(X.shape)
         x[...] = X
         overlapping = Exchanger(shared[4 : 4 + good.size].reshape(good.shape))
-        with pytest.raises(ArgumentValueError, match=r"'out': expected memory apart from the inputs'"):
+        with pytest.raises(ArgumentValueError, match=r"'out': expected memory that no input or other result uses"):
             call(Exchanger(x), F, out=overlapping)
         call(Exchanger(X), F, out=Exchanger(good.copy()))
     assert not whole.any()

@@ -166,7 +166,8 @@ def test_wrong_outputs() -> None:
     inputs[0] = tensor(SHAPES["input"], "float32", shared)
     assert library.run(op, inputs, CONV, [tensor((2, 4, 6, 6), "float32", shared)]) == INVALID
     assert library.error() == (
-        "Conv2D: argument 'output': expected memory apart from the inputs', given a tensor that overlaps one of them"
+        "Conv2D: argument 'output': expected memory that no input or other result uses, "
+        "given a tensor that overlaps one of them"
     )
 
 

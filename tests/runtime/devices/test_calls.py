@@ -156,7 +156,7 @@ def test_several_results(tmp_path: Path, fake: ctypes.CDLL) -> None:
         np.testing.assert_array_equal(both(row), [2 * row, row + 1])
     with pytest.raises(ArgumentTypeError, match="argument 'out': expected 2 device arrays, given"):
         both(x, out=outs[:1])
-    with pytest.raises(ArgumentValueError, match="argument 'out': expected memory apart from the inputs'"):
+    with pytest.raises(ArgumentValueError, match="argument 'out': expected memory that no input or other result uses"):
         both(x, out=(outs[0], outs[0]))
 
 

@@ -108,7 +108,7 @@ WRONG: dict[str, tuple[Make, type[ArgumentError], str]] = {
     "out overlaps": (
         _overlapping,
         ArgumentValueError,
-        "'out': expected memory apart from the inputs', given an array that overlaps one of them",
+        "'out': expected memory that no input or other result uses, given an array that overlaps one of them",
     ),
     "out on a device, inputs not": (
         lambda: {"a": A, "b": B, "out": opgen.to_device(np.zeros((2, 4), np.float32))},
