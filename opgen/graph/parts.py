@@ -72,20 +72,30 @@ class Part:
         self._pieces: dict[int, tuple[_Piece, ...]] = {}
 
     def run(self, values: Values) -> dict[str, Array]:
+        found, waiting = dict(values), list[_Piece]((self,))
+        while waiting:  # not by recursion: a thousand branches in a row are as many parts in each other
+            piece = waiting.pop()
+            if isinstance(piece, Part):
+                made, pieces = piece._begun(found)
+                waiting += reversed(pieces)
+            else:
+                made = piece.run(found)
+            found.update(made)
+        return {name: found[name] for name in self._model.outputs}
+
+    def _begun(self, values: Values) -> tuple[dict[str, Array], tuple[_Piece, ...]]:
+        """Return the results; or the constants, and the pieces that make the results with them."""
         given = {name: values[name] for name in self._model.outer}
         kinds = tuple((_dtype(name, a), a.shape) for name, a in given.items())
         at = self._cuts.get(kinds)
         if at is None:
             try:
-                return self._in_one(given, floats=False)
+                return self._in_one(given, floats=False), ()
             except UndecidedError as error:
                 at = self.cut(kinds, error)
         if at == ALONE:
-            return self._in_one(given, floats=True)
-        found: dict[str, Array] = {**given, **{name: data.array for name, data in self._model.constants.items()}}
-        for piece in self._pieces[at]:
-            found.update(piece.run(found))
-        return {name: found[name] for name in self._model.outputs}
+            return self._in_one(given, floats=True), ()
+        return {name: data.array for name, data in self._model.constants.items()}, self._pieces[at]
 
     def _in_one(self, given: Values, floats: bool) -> dict[str, Array]:
         """The results of one program; `floats`: the values of floats may decide about shapes."""
@@ -152,11 +162,13 @@ class Part:
                     self._make)  # fmt: skip
 
     def models(self) -> Iterator[Whole]:
-        for made in self._wholes.values():
-            if made.programs:
-                yield made
-        for pieces in self._pieces.values():
-            for piece in pieces:
+        waiting: list[_Piece] = [self]
+        while waiting:
+            piece = waiting.pop()
+            if isinstance(piece, Part):
+                yield from (made for made in piece._wholes.values() if made.programs)
+                waiting += reversed([inner for pieces in piece._pieces.values() for inner in pieces])
+            else:
                 yield from piece.models()
 
 

@@ -14,6 +14,7 @@ from onnx.reference import ReferenceEvaluator
 import opgen
 from opgen.diagnostics import UserError
 from opgen.graph import resolve
+from opgen.graph.parts import Part
 from opgen.graph.problems import ModelError
 from opgen.graph.staged import StagedModel
 from opgen.graph.unrolled import CALLS
@@ -343,3 +344,28 @@ def test_runs_are_interrupted() -> None:
         signal.signal(signal.SIGALRM, before)
     short = compiled(nested(2, 3))
     np.testing.assert_array_equal(short(np.float32([1])), np.float32([10]))
+
+
+def test_branches_in_a_row_are_not_run_in_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each by what the one before it gives: as many as there are, the stack is no deeper."""
+    steps = "".join(
+        f"""s{i} = ReduceSum <keepdims = 0> (v{i}) c{i} = Less (s{i}, zero)
+        v{i + 1} = If (c{i}) <then_branch = t{i} () => (a{i}) {{ a{i} = Neg (v{i}) }},
+                              else_branch = e{i} () => (b{i}) {{ b{i} = Sub (v{i}, x) }}>"""
+        for i in range(8)
+    )
+    depths = [0]
+    run = Part.run
+
+    def counted(self: Part, values: Any) -> dict[str, Array]:
+        depths.append(depths[-1] + 1)
+        try:
+            return run(self, values)
+        finally:
+            deepest.append(depths.pop())
+
+    deepest: list[int] = []
+    monkeypatch.setattr(Part, "run", counted)
+    text = f"g (float[n] x) => (float[n] v8) {{ v0 = Identity (x) zero = Constant <value_float = 0.0> () {steps} }}"
+    compare(text, {"x": floats(3)}, {"x": -floats(3)})
+    assert max(deepest) == 2
