@@ -93,9 +93,10 @@ class ClassNames:
     """
 
     def __init__(self, op: OpSpec, spellings: Iterable[str], required: Iterable[Attr]) -> None:
-        members = Names(_MEMBERS)
-        self.setters = {s: members.fresh(lower_camel(s)) for s in spellings}
-        self.outputs = {o.name: members.fresh(lower_camel(o.name)) for o in op.outputs}
+        setters = Names(inherited=("wait",))  # others are overloads: they have no parameter, or none that is a number
+        self.setters = {s: setters.fresh(lower_camel(s)) for s in spellings}
+        accessors = Names(_MEMBERS)
+        self.outputs = {o.name: accessors.fresh(lower_camel(o.name)) for o in op.outputs}
         parameters = Names(_PARAMETERS)
         given = (*(i.name for i in op.inputs), *(a.name for a in required))
         self.parameters = {n: parameters.fresh(lower_camel(n)) for n in given}

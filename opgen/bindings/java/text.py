@@ -85,8 +85,8 @@ class Names:
     A name that is taken gets an underscore at its end.
     """
 
-    def __init__(self, reserved: Iterable[str] = ()) -> None:
-        self._taken = {*words.JAVA, *OBJECT, *reserved, "_"}
+    def __init__(self, reserved: Iterable[str] = (), inherited: Iterable[str] = OBJECT) -> None:
+        self._taken = {*words.JAVA, *inherited, *reserved, "_"}
 
     def fresh(self, name: str) -> str:
         """A free name, `name` itself if it is one."""

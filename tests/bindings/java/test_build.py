@@ -26,8 +26,9 @@ op Scale {
   type T in {float32}
   input x: T[n]
   attr by: float = 2
+  attr size: int = 1
   output y: T[n]
-  y[i] = x[i] * by
+  y[i] = x[i] * by * T(size)
 }
 """
 OTHER = SPEC.replace("  output", "  attr unused: int = 1 compatibility\n  output")
@@ -40,7 +41,7 @@ import org.acme.types.TFloat32;
 public class Main {
   public static void main(String[] args) {
     Ops tf = Ops.create();
-    TFloat32 y = tf.scaling.scale(tf.array(1f, 2f), Scale.by(1.5)).asTensor();
+    TFloat32 y = tf.scaling.scale(tf.array(1f, 2f), Scale.by(1.5), Scale.size(1L)).asTensor();
     System.out.println(y.getFloat(0) + " " + y.getFloat(1));
   }
 }
