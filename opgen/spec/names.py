@@ -47,6 +47,9 @@ def why_no_prefix(prefix: str) -> str | None:
         return "the name of a header of C's"
     if prefix in C_LIBRARY or prefix in words.CPP_API:
         return "a name that C's or C++'s library declares"
+    for name in sorted(words.C_PREFIXED):
+        if name in (f"{prefix.upper()}_{name.rpartition('_')[2]}", f"{prefix}_{name.rpartition('_')[2]}"):
+            return f"not usable: the library's {name} would be one of C's headers"
     return why_illegal_in_c(prefix)
 
 

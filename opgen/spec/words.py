@@ -103,6 +103,8 @@ ENXIO EOPNOTSUPP EOVERFLOW EOWNERDEAD EPERM EPFNOSUPPORT EPIPE EPROTO EPROTONOSU
 EREMOTE EREMOTEIO ERESTART ERFKILL EROFS ESHUTDOWN ESOCKTNOSUPPORT ESPIPE ESRCH ESRMNT ESTALE ESTRPIPE ETIME ETIMEDOUT
 ETOOMANYREFS ETXTBSY EUCLEAN EUNATCH EUSERS EWOULDBLOCK EXDEV EXFULL
 CSIGNAL LONG_BIT WORD_BIT MAXFLOAT L_cuserid DL_CALL_FCT TEMP_FAILURE_RETRY
+st_atime st_ctime st_mtime d_fileno h_addr h_errno s6_addr s6_addr16 s6_addr32 basename iscanonical issignaling iszero
+timeradd timerclear timercmp timerisset timersub
 assert_perror issubnormal iseqsig strdupa strndupa pthread_cleanup_pop_restore_np pthread_cleanup_push_defer_np
 """
 )
@@ -131,6 +133,14 @@ status dtype device tensor shape k
 """
 )
 """What a C library has beside the functions of ops, each after the prefix that those have too."""
+
+C_PREFIXED = _words(
+    """
+F_OK R_OK W_OK X_OK MAP_FAILED SEM_FAILED NETDB_INTERNAL
+dbm_close dbm_open fts_close fts_open mq_close mq_open sem_close sem_open shm_open
+"""
+)
+"""Macros and functions of C's headers that end as a library's own do: what they begin with can be no prefix of one."""
 
 CPP_API = _words(
     """

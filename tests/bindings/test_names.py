@@ -19,6 +19,7 @@ from opgen.bindings.c.library import check_prefix, refuse_clashes
 from opgen.bindings.c.render import render_header
 from opgen.bindings.cpp.render import render_header as render_cpp_header
 from opgen.bindings.generate import generate
+from opgen.bindings.programs.view import STATUSES
 from opgen.bindings.python.render import render_module
 from opgen.diagnostics import DiagnosticError, UserError
 from opgen.grad.load import load_text
@@ -152,6 +153,17 @@ def _compile_headers(module: Module, prefix: str, folder: Path) -> None:
     _compile(f'{HEAD}#include "{prefix}.h"\n', folder, "gcc", "-std=gnu11")
     _compile(f'#include "{prefix}.h"\n{HEAD}', folder, "gcc", "-std=c11", "-D_DEFAULT_SOURCE")
     _compile(f'{HEAD}#include "{prefix}.hpp"\n', folder, "g++", "-std=gnu++17")
+
+
+@needs_compilers
+def test_no_prefix_gives_a_constant_the_name_of_a_macro() -> None:
+    """Headers that a program includes may define `X_OK`: then no library has the prefix `x`."""
+    module = load_text(_op([]), "small.op")
+    own = set(re.findall(r"\bZZ_([A-Z_]+)\b", render_header(module, "zz"))) | {status.name for status in STATUSES}
+    assert {"OK", "FAILED", "ABI_VERSION"} <= own
+    for macro in _macros("gcc", "-std=gnu17", "-D_GNU_SOURCE"):
+        prefix = next((macro.removesuffix(f"_{name}").lower() for name in own if macro.endswith(f"_{name}")), None)
+        assert prefix is None or why_no_prefix(prefix) is not None, macro
 
 
 @needs_compilers

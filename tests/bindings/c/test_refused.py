@@ -20,6 +20,9 @@ SPEC = "op Twice { type T in {float32} input x: T[n] output y: T[n] y[i] = 2 * x
         ("é.op", None, "'é' is no name in C"),
         ("ops.op", "../ops", "'../ops' is no name in C"),
         ("ops.op", "class", "'class' is a word that C or C++ keeps for itself"),
+        ("ops.op", "st_mtime", "'st_mtime' is a macro or type of C's headers"),
+        ("ops.op", "x", "'x' is not usable: the library's X_OK would be one of C's headers"),
+        ("ops.op", "sem", "'sem' is not usable: the library's SEM_FAILED would be one of C's headers"),
         ("ops.op", "_ops", "'_ops' is not usable: names that begin with '_' or hold '__' are reserved in C and C++"),
     ],
 )
