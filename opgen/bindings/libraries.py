@@ -58,7 +58,8 @@ def build_ops(
             ops = chosen(module, options.ops)
             more = java_of_ops.build_java(ops, source, out.tree, options.prefix, java.package, progress)
             files, note = [*files, *more.files], more.note
-    return Built(out.placed(files), f"{built.kernels} kernels, {built.compiled} of them compiled now", note)
+    made = f"{_counted(built.kernels, 'kernel')}, {built.compiled} of them compiled now"
+    return Built(out.placed(files), made, note)
 
 
 def build_model(
