@@ -7,6 +7,7 @@ these is a mistake of who named it, and is said as one.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import stat
@@ -131,6 +132,19 @@ def write(path: Path, data: bytes) -> None:
     except BaseException:
         staged.unlink(missing_ok=True)
         raise
+
+
+def create(path: Path, data: bytes) -> None:
+    """Write a new file, whole or not at all.  Raises FileExistsError, also for a link to nowhere, or OSError."""
+    staged = stage(path, data)
+    try:
+        os.link(staged, path)
+    except OSError:
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
+        os.rename(staged, path)  # a file system without hard links
+    finally:
+        staged.unlink(missing_ok=True)
 
 
 def stage(target: Path, data: bytes, mode: int | None = None) -> Path:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from opgen import files
 from opgen.cli.options import FOLDER
 from opgen.diagnostics import DiagnosticError, UserError
 
@@ -77,8 +78,7 @@ def command(name: str, folder: Path) -> None:
         raise UserError(f"'{name}': {error.diagnostics[0].message}; choose another name") from None
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
+        files.create(path, text.encode())
     except FileExistsError:
         raise UserError(f"{path} is there already") from None
     click.echo(f"wrote  {path}\nnext:  opgen check {path}\n       opgen generate {path} -o {stem}_generated")

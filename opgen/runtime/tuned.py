@@ -188,8 +188,10 @@ def _own(path: Path) -> Iterator[int]:
     """The folder of a file that is this user's alone, or is not there yet."""
     try:
         with directory.opened(path.parent, create=True) as d:
-            with contextlib.suppress(FileNotFoundError), directory.file(d, path.name, sys.maxsize):
-                pass
+            with contextlib.suppress(FileNotFoundError), directory.file(d, path.name, sys.maxsize) as descriptor:
+                content = files.read(descriptor, LIMIT)
+                if content.strip() and not any(line[:1] == b"{" for line in content.split(b"\n")):
+                    raise directory.UntrustedError("it holds something else; name another file, or remove this one")
             yield d
     except directory.UntrustedError as reason:
         raise UserError(f"schedules cannot be kept in {path}: {reason}") from reason

@@ -52,6 +52,15 @@ def refuses(file: Path, reason: str) -> None:
     assert sorted((p.name, p.lstat().st_mtime_ns, p.lstat().st_size) for p in file.parent.iterdir()) == before
 
 
+def test_a_file_of_something_else_is_not_replaced(file: Path) -> None:
+    file.write_text("my notes\n")
+    given = kernel()
+    for write in (tuned.require_writable, lambda: tuned.store(entry(given, another(given)))):
+        with pytest.raises(UserError, match="it holds something else; name another file, or remove this one"):
+            write()
+    assert file.read_text() == "my notes\n"
+
+
 @pytest.mark.parametrize("mode", [0o777, 0o770, 0o1777, 0o702])
 def test_in_a_folder_that_others_may_write_to(file: Path, mode: int) -> None:
     file.parent.chmod(mode)
