@@ -1,9 +1,12 @@
-"""`opgen doctor` and `opgen cache`."""
+"""`opgen doctor` and `opgen cache`; the signs of life of long commands."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from opgen.cli import progress
 from tests.cli.conftest import ROOT, Run
 
 
@@ -75,3 +78,22 @@ def test_tools_of_the_repository_are_missed_politely(opgen: Run, tmp_path: Path)
     assert result.stderr == (
         "error: 'opgen bench' needs a checkout of opgen's repository; run it from inside one\n"
     )  # fmt: skip
+
+
+def test_long_work_says_now_and_then_what_it_does(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where stderr is no terminal; nothing of what is done at once."""
+    now = [0.0]
+    monkeypatch.setattr("opgen.cli.progress.time.monotonic", lambda: now[0])
+    with progress.bar("reading") as told:
+        for seconds, done in ((1, 3), (11, 40), (12, 50), (22, 90)):
+            now[0] = float(seconds)
+            told(done, 100, "compiling kernels")
+        now[0] = 40.0
+        told(0, 0, "compiling 170 Java classes")
+    assert capsys.readouterr().err.splitlines() == [
+        "compiling kernels: 40 of 100",
+        "compiling kernels: 90 of 100",
+        "compiling 170 Java classes",
+    ]

@@ -29,6 +29,11 @@ def positions(items: Iterable[ParameterView | OutputView], array: str) -> list[s
     return [f"{array} + {i}" if i else array for i, _ in enumerate(items)]
 
 
+def pkg_config_text(text: str) -> str:
+    """A line's text in a file of pkg-config, where `$` begins a variable and `#` a comment."""
+    return re.sub(r"([#\\])", r"\\\1", text).replace("$", "$$")
+
+
 _environment = jinja2.Environment(
     loader=jinja2.PackageLoader("opgen.bindings.cpp", "templates"),
     undefined=jinja2.StrictUndefined,
@@ -39,7 +44,7 @@ _environment = jinja2.Environment(
 )
 _environment.filters |= {
     "string_literal": string,
-    "pkg_config": lambda text: re.sub(r"([#\\])", r"\\\1", text).replace("$", "$$"),
+    "pkg_config": pkg_config_text,
     "declared": declared,
     "positions": positions,
     "address": lambda name: f"&{name}",

@@ -18,6 +18,12 @@ from opgen.bindings.java.text import javadoc, javadoc_text, joined, line_comment
 from opgen.bindings.java.view import JavaView, java_view
 from opgen.spec.model import Module
 
+
+def xml_comment(text: str) -> str:
+    """Text that a comment of XML may hold: no two hyphens are neighbours."""
+    return re.sub(r"-(?=-)", "- ", text)
+
+
 environment = jinja2.Environment(
     loader=jinja2.PackageLoader("opgen.bindings.java", "templates"),
     undefined=jinja2.StrictUndefined,
@@ -32,7 +38,7 @@ environment.filters |= {
     "java_text": joined,
     "javadoc": javadoc,
     "javadoc_text": javadoc_text,
-    "xml_comment": lambda text: re.sub(r"-(?=-)", "- ", text),
+    "xml_comment": xml_comment,
 }
 environment.globals["call"] = call
 

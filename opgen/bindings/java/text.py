@@ -18,7 +18,10 @@ OBJECT = frozenset(("clone", "equals", "finalize", "getClass", "hashCode", "noti
 
 
 def string(text: str) -> str:
-    """A Java string literal; what is not plain ASCII is escaped."""
+    """A Java string literal; what is not plain ASCII is escaped.
+
+    Half a pair of surrogates is replaced: javac reads the backslashes after its escape wrongly.
+    """
     out: list[str] = []
     for c in text:
         if c in _ESCAPES:
@@ -26,7 +29,7 @@ def string(text: str) -> str:
         elif " " <= c <= "~":
             out.append(c)
         else:
-            pair = c.encode("utf-16-be", "surrogatepass")
+            pair = ("\ufffd" if "\ud800" <= c <= "\udfff" else c).encode("utf-16-be")
             out += [f"\\u{pair[i : i + 2].hex()}" for i in range(0, len(pair), 2)]
     return f'"{"".join(out)}"'
 
