@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -16,17 +16,17 @@ from opgen.bindings.workplace import make_folders, remove_empty
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def commit(folder: Path, staged: Mapping[str, Path], removed: Sequence[str], work: Path) -> None:
+def commit(folder: Path, staged: Sequence[tuple[str, Path]], removed: Sequence[str], work: Path) -> None:
     """Rename staged files to their places in a folder, in their order, and remove others.
 
     A reader sees each file old or new, whole.  If one cannot be replaced, all are again as they were; a signal to end
     waits until either is done.  What is replaced is kept in `work` meanwhile.
     """
     undo: list[Callable[[], object]] = []
-    kept = [_beside(folder / name, work) for name in (*staged, *removed)]
+    kept = [_beside(folder / name, work) for name in (*(name for name, _ in staged), *removed)]
     with _signals_held():
         try:
-            for old, (name, source) in zip(kept, staged.items(), strict=False):
+            for old, (name, source) in zip(kept, staged, strict=False):
                 target = folder / name
                 undo.append(partial(remove_empty, make_folders(target.parent)))
                 near = _near(source, target)

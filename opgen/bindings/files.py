@@ -66,7 +66,7 @@ def apply_changes(folder: Path, files: Mapping[str, str], manifests: Sequence[Ma
         staged = {name: work / str(number) for number, name in enumerate(sorted(data, key=lambda n: n not in files))}
         for name, path in staged.items():
             path.write_bytes(data[name])
-        commit(folder, staged, wanted.removed, work)
+        commit(folder, [*staged.items()], wanted.removed, work)
 
 
 def _differs(path: Path, text: str, overwrite: bool) -> bool:

@@ -10,8 +10,7 @@ import contextlib
 import fcntl
 import os
 import re
-import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,16 +54,16 @@ class Output:
             before, made = Record.read(self.folder / record), Record.of(self.tree, names)
             differing = [n for n in names if not _same(self.folder / n, self.tree / n)]
             self.require_owned([*differing, record])
-            # If the process is killed among the renames, this lists what it leaves, old or new.
-            self._commit([record], before.joined(made))
-            self._commit([*differing, record], before.updated(made))
+            # The first record lists what a process that is killed among the renames leaves, old or new.
+            first, last = (self._written(r) for r in (before.joined(made), before.updated(made)))
+            staged = [(record, first), *((name, self.tree / name) for name in differing), (record, last)]
+            commit(self.folder, staged, (), self.tree.parent)
 
-    def _commit(self, names: Sequence[str], record: Record) -> None:
-        """Move files to the folder, with a record among them."""
-        written = self.tree / Record.name(self.prefix)
-        written.write_text(record.text(self.source), encoding="utf-8")
-        kept = Path(tempfile.mkdtemp(dir=self.tree.parent))
-        commit(self.folder, {name: self.tree / name for name in names}, (), kept)
+    def _written(self, record: Record) -> Path:
+        """Write a record beside the tree; return where."""
+        path = self.tree.parent / f"{os.urandom(4).hex()}.built"
+        path.write_text(record.text(self.source), encoding="utf-8")
+        return path
 
     def _is_own_link(self, name: str) -> bool:
         """True for the link to the library of some version, beside it."""
