@@ -19,8 +19,6 @@ from random import Random
 
 from tools.attack.finding import Finding, FoundError, Target, described
 
-PATIENCE = 60.0
-"""Seconds on the clock after which an attempt that does nothing is given up."""
 _TICK = 0.02
 _CLOCK = os.sysconf("SC_CLK_TCK")
 _SLOT = struct.Struct("<q")
@@ -90,8 +88,8 @@ class Campaign:
             reason = ""
             if _processor_seconds(child) - used > self.target.seconds:
                 reason = f"more than {self.target.seconds:g} s of processor time"
-            elif time.monotonic() - begun > PATIENCE and not _runnable(child):  # what waits for a processor is at work
-                reason = f"nothing for {PATIENCE:g} s"
+            elif time.monotonic() - begun > self.target.patience and not _runnable(child):  # else it is at work
+                reason = f"nothing for {self.target.patience:g} s"
             if reason:
                 os.kill(child, signal.SIGKILL)
                 os.waitpid(child, 0)

@@ -41,13 +41,14 @@ class Target(ABC):
     """A surface and how it is attacked.  Each attempt follows from its random source alone.
 
     `batch` attempts share a process; one of them may take `seconds` of processor time, and its process `memory` bytes
-    more than it began with (0: as much as it likes).
+    more than it began with (0: as much as it likes).  It may wait for other processes for `patience` seconds.
     """
 
     name: ClassVar[str]
     batch: ClassVar[int] = 1
     seconds: ClassVar[float] = 5.0
     memory: ClassVar[int] = 512 << 20
+    patience: ClassVar[float] = 60.0
 
     def __init__(self, folder: Path) -> None:
         """`folder` is empty, and lives as long as the target."""

@@ -32,6 +32,7 @@ class Builds(Target):
     name = "builds"
     seconds = 300.0
     memory = 0
+    patience = 600.0
 
     def prepare(self) -> None:
         self.made: dict[str, dict[str, bytes]] = {}

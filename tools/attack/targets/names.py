@@ -62,6 +62,7 @@ class Names(Target):
     name = "names"
     seconds = 300.0
     memory = 0
+    patience = 600.0
 
     def prepare(self) -> None:
         self.jdk = Jdk.find()
