@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from opgen.diagnostics import InternalError
 from opgen.graph.interpret import interpret
 from opgen.graph.nodes import Graph
-from opgen.graph.passes import fold
+from opgen.graph.passes import base, fold
 from opgen.graph.passes.base import Pass, Report, run_passes
 from opgen.graph.passes.common import COMMON
 from opgen.graph.passes.dead import DEAD
@@ -217,3 +217,14 @@ def test_a_planted_fault_is_found() -> None:
 
     with pytest.raises(InternalError, match=r"^graph 'steps' after 'planted': node 'n1': Choose: argument 'flag': "):
         Pass("planted", "Turns inputs round.", broken).run(graph)
+
+
+def test_a_graph_that_passes_leave_as_it_is_is_verified_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = Steps()
+    graph = steps.graph(steps("Plus", steps.input(1, 1, 2, 3), steps.input(1, 1, 2, 3)))
+    verified: list[Graph] = []
+    monkeypatch.setattr(base, "verify", lambda seen, after: verified.append(seen))
+    same = Pass("same", "Nothing is changed.", lambda given, _: given)
+    copied = Pass("copied", "The graph is made again.", lambda given, _: replace(given))
+    assert run_passes(graph, (same, same, copied, same)) == graph
+    assert [v is graph for v in verified] == [True, False]

@@ -57,9 +57,16 @@ Seen = Callable[[str, Graph], None]
 
 
 def run_passes(graph: Graph, passes: Iterable[Pass], report: Report | None = None, seen: Seen | None = None) -> Graph:
-    """The graph after passes, in order; each is followed by the verifier, and then by `seen`."""
+    """The graph after passes, in order; each is followed by the verifier, and then by `seen`.
+
+    A pass that returns the graph that it is given, which was verified, is not followed by the verifier again.
+    """
+    verified: Graph | None = None
     for each in passes:
-        graph = each.run(graph, report)
+        made = each.apply(graph, Report() if report is None else report)
+        if made is not verified:
+            verify(made, after=each.name)
+        graph = verified = made
         if seen is not None:
             seen(each.name, graph)
     return graph
