@@ -36,25 +36,35 @@ def compile(
         model = opgen.compile("model.onnx")
         y = model(x)
 
+    A compiled model can be pickled (`multiprocessing`, `joblib`): what it is made of is, a path as a path; so can a
+    compiled function whose function can be.
+
     Raises UserError for a model that cannot be read, or that takes operators which opgen does not have: all of them,
     by node and reason.
     """
     if isinstance(source, str | os.PathLike | bytes | bytearray | memoryview):
-        return of_source(source, progress)
+        whole = bytes(source) if isinstance(source, bytearray | memoryview) else source
+        return _pickled_as(of_source(whole, progress), whole)
     from opgen.graph.model import Model
     from opgen.graph.nodes import Graph
 
     if isinstance(source, Graph):
-        return of_graph(source, progress)
+        return _pickled_as(of_graph(source, progress), source)
     if isinstance(source, Model):
-        return of_model(source, progress)
+        return _pickled_as(of_model(source, progress), source)
     if callable(source):
         from opgen.graph.function import CompiledFunction
 
         return CompiledFunction(source, progress)
     from opgen.onnx.load import load
 
-    return of_model(load(source), progress)
+    return _pickled_as(of_model(load(source), progress), source)
+
+
+def _pickled_as(model: StagedModel, source: object) -> StagedModel:
+    """A model that another process compiles from its source when it is unpickled there."""
+    model.again = (compile, (source,))
+    return model
 
 
 def of_source(

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -77,6 +78,11 @@ class CompiledFunction:
     def __get__(self, instance: object, _: type | None = None) -> Any:
         """A method, where the function stands in a class."""
         return self if instance is None else MethodType(self, instance)
+
+    def __reduce__(self) -> str | tuple[type[CompiledFunction], tuple[Callable[..., Any]]]:
+        """Its name where it stands in a module in its function's place, as with a decorator, else its function."""
+        module, name = sys.modules.get(self.function.__module__), self.function.__qualname__
+        return name if getattr(module, name, None) is self else (CompiledFunction, (self.function,))
 
     def __repr__(self) -> str:
         return f"<compiled function {self.name}>"

@@ -78,6 +78,14 @@ class StagedModel(CompiledModel):
         self._progress = progress
         self._apart: Part | None = None
         self._taking: dict[tuple[str, ...], StagedModel] = {}
+        self.again: tuple[Callable[..., StagedModel], tuple[object, ...]] | None = None
+        """A function, and what it makes the model of in another process; None if that cannot be."""
+
+    def __reduce__(self) -> tuple[Callable[..., StagedModel], tuple[object, ...]]:
+        """What the model is made of: another process compiles it, and finds its kernels in the cache."""
+        if self.again is None:
+            raise TypeError(f"model '{self.name}' cannot be pickled: pickle what it is made of, and compile that")
+        return self.again
 
     @property
     def programs(self) -> tuple[LoadedProgram, ...]:
