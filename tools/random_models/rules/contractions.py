@@ -103,7 +103,11 @@ def transposed_convolution(b: Builder) -> None:
 
 @rule(2)
 def pool(b: Builder) -> None:
-    """Pools of NaN are NaN here, as in PyTorch; ONNX Runtime and the reference evaluator pass over them."""
+    """Pools whose sizes and values nobody doubts.
+
+    Pools of NaN are NaN here, as in PyTorch; ONNX Runtime and the reference evaluator pass over them.  The evaluator
+    gives other sizes for SAME_LOWER and for ceil_mode, and for a GlobalMaxPool over one dimension.
+    """
     x = _image(b, (np.float32, np.float64))
     if any(np.isnan(a).any() for a in x.arrays):
         raise UnusableError("NaN in a pool")
@@ -111,14 +115,15 @@ def pool(b: Builder) -> None:
     operator = b.choose.choice(("MaxPool", "MaxPool", "AveragePool"))
     if operator == "AveragePool":
         attributes["count_include_pad"] = b.choose.randrange(2)
-    if "auto_pad" not in attributes:
-        attributes["ceil_mode"] = b.choose.choice((0, 0, 1))
+    if attributes.get("auto_pad") == "SAME_LOWER":
+        attributes["auto_pad"] = "SAME_UPPER"
     b.node(operator, [x], kernel_shape=taps, **attributes)
 
 
 @rule(0.5)
 def global_pool(b: Builder) -> None:
-    b.node(b.choose.choice(("GlobalAveragePool", "GlobalMaxPool")), [_image(b)])
+    x = _image(b)
+    b.node("GlobalMaxPool" if x.rank == 4 and b.choose.random() < 0.5 else "GlobalAveragePool", [x])
 
 
 @rule(1.5)
@@ -147,7 +152,8 @@ def instance_normalisation(b: Builder) -> None:
 
 @rule(0.4)
 def group_normalisation(b: Builder) -> None:
-    x = _image(b)
+    """In float32: others compute the statistics of float64 in float32, too."""
+    x = _image(b, (np.float32,))
     channels = x.dims[1][0]
     groups = b.choose.choice([g for g in (1, 2, channels) if channels % g == 0])
     parts = [b.operand(x.dtype, (x.dims[1],), constant=0.9) for _ in range(2)]
@@ -156,7 +162,11 @@ def group_normalisation(b: Builder) -> None:
 
 @rule(0.4)
 def local_response(b: Builder) -> None:
-    b.node("LRN", [_image(b, (np.float32,))], size=b.choose.choice((1, 3, 5)))
+    """Over several channels of finite numbers: for one channel the reference evaluator leaves the value out."""
+    x = _image(b, (np.float32,))
+    if not all(np.isfinite(a).all() for a in x.arrays):
+        raise UnusableError("not finite")
+    b.node("LRN", [x], size=b.choose.choice((3, 5)))
 
 
 @rule(0.7)

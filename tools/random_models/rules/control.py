@@ -26,9 +26,13 @@ def branch(b: Builder) -> None:
 
 @rule(0.6)
 def loop(b: Builder) -> None:
-    """A sum over some runs, with what each run adds as a second result."""
-    x = b.value((np.float32,))
-    n = len(b.steps)
+    """A state that changes in some runs; the results of each run beside it if they are scalars.
+
+    The reference evaluator joins other results of runs along their first axis, where the standard stacks them.
+    """
+    x = b.value((np.float32,), rank=b.choose.choice((0, 2, 3)))
+    n, rest = len(b.steps), [None] * x.rank
+    results = ["go", "next", "each"] if x.rank == 0 else ["go", "next"]
     step = numpy_helper.from_array(np.array(b.choose.choice((0.5, -1.0)), np.float32), f"step{n}")
     body = helper.make_graph(
         [
@@ -40,17 +44,13 @@ def loop(b: Builder) -> None:
         [
             helper.make_tensor_value_info(f"run{n}", 7, ()),
             helper.make_tensor_value_info(f"on{n}", 9, ()),
-            helper.make_tensor_value_info(f"state{n}", 1, [None] * x.rank),
+            helper.make_tensor_value_info(f"state{n}", 1, rest),
         ],
-        [
-            helper.make_tensor_value_info(f"go{n}", 9, ()),
-            helper.make_tensor_value_info(f"next{n}", 1, [None] * x.rank),
-            helper.make_tensor_value_info(f"each{n}", 1, [None] * x.rank),
-        ],
+        [helper.make_tensor_value_info(f"{r}{n}", 9 if r == "go" else 1, () if r == "go" else rest) for r in results],
         [step],
     )
     runs = b.constant(b.choose.choice((1, 2, 5)), np.int64)
-    b.node("Loop", [runs, b.constant(True, np.bool_), x], 2, body=body)
+    b.node("Loop", [runs, b.constant(True, np.bool_), x], len(results) - 1, body=body)
 
 
 @rule(0.6)

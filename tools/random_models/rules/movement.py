@@ -93,7 +93,7 @@ def concat(b: Builder) -> None:
             and all(d == e for i, (d, e) in enumerate(zip(v.dims, x.dims, strict=True)) if i != axis)
         )
 
-    others = [v for v in b.values if fits(v)]
+    others = [x, *(v for v in b.values if fits(v))]
     parts = [x, *(b.choose.choice(others) for _ in range(b.choose.randrange(1, 4)))]
     b.node("Concat", parts, axis=axis - (x.rank if b.choose.random() < 0.3 else 0))
 

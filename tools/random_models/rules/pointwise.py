@@ -19,6 +19,8 @@ PLAIN = (
     "Cos", "Softplus", "Softsign", "HardSigmoid", "LeakyRelu", "Elu", "Selu", "Celu", "Mish", "HardSwish",
     "ThresholdedRelu", "Reciprocal", "Gelu", "Identity", "Atan", "Tan", "Sinh", "Cosh", "Asinh", "Acos", "Atanh",
 )  # fmt: skip
+SINGLE = ("Erf", "Gelu", "HardSwish")
+"""The reference evaluator computes these in float32, or with constants in float32, whatever the type."""
 SLOPED = {"LeakyRelu": "alpha", "Elu": "alpha", "Celu": "alpha", "ThresholdedRelu": "alpha"}
 
 
@@ -26,7 +28,7 @@ SLOPED = {"LeakyRelu": "alpha", "Elu": "alpha", "Celu": "alpha", "ThresholdedRel
 def unary(b: Builder) -> None:
     operator = b.choose.choice(PLAIN)
     attributes: dict[str, Any] = {SLOPED[operator]: b.choose.choice((0.1, 0.5, 2.0))} if operator in SLOPED else {}
-    b.node(operator, [b.value(FLOATS)], **attributes)
+    b.node(operator, [b.value((np.float32,) if operator in SINGLE else FLOATS)], **attributes)
 
 
 @rule(1)
