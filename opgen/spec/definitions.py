@@ -290,7 +290,14 @@ class DefinitionChecker:
                 ):
                     name = next((a for a, d in self.scope.tables.items() if d.tensor == read.tensor), read.tensor)
                     message = f"'{name}' may be read outside its dimension {axis} ({show(dim)})"
-                    self.report.add("S052", message, read.span, f"say what is read there: {name}[...] else 0")
+                    help_ = f"say what is read there: {name}[...] else 0"
+                    if self.output is None and known is not None and name == read.tensor:
+                        # A `let` has a value everywhere; an expression of what a reduction reads is left out.
+                        help_ += (
+                            f"; for a term that a reduction leaves out, read it there, as in sum[...](f({name}[...]))"
+                        )
+                        help_ += " with `function f(v) = ...` in place of the `let`"
+                    self.report.add("S052", message, read.span, help_)
                     break
 
     def _prove_elements(self) -> None:
