@@ -14,8 +14,8 @@ from ctypes import Array, c_char
 import numpy as np
 import numpy.typing as npt
 
-LARGE = 32 << 20
-"""Bytes from which on blocks are kept."""
+from opgen.runtime.temporaries_ir import LARGE as LARGE
+
 KEPT = 256 << 20
 """Most bytes of blocks that nobody uses."""
 SLACK = 1.25

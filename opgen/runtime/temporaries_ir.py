@@ -10,9 +10,9 @@ none stays locked in a forked child.  Idle blocks are bounded (KEPT).  The C lib
 
 from __future__ import annotations
 
-from opgen.runtime.blocks import LARGE
-
 TAKE, GIVE, MOST = "opgen_take", "opgen_give", "opgen_most_idle"
+LARGE = 32 << 20
+"""Bytes from which on blocks are kept."""
 KEPT = 1 << 30
 """Most bytes of idle blocks, and at most one part in SHARE of the machine's memory: word MOST says it."""
 SHARE = 8
