@@ -8,8 +8,8 @@ All reads are in one loop that is gone through in order, at `t + c` or `t + c + 
 all writes but those of the first step's rows, before the loop.  A row is then used in two steps that follow each other,
 the next but one row only after these.  Where reads and writes are at one row alone, one is enough.
 
-Around that loop there may be loops that have what is before it in them, too, and others of which each iteration has
-elements of its own: parallel ones, and those whose variable is a subscript everywhere.
+Each iteration of a loop around that one has elements of its own (a parallel loop, or one whose variable is a subscript
+everywhere), or reads only what its own steps have written: never what an earlier iteration left.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import TypeAlias
 
 from opgen.loop import build as b
 from opgen.loop.analysis.polynomial import linear, polynomial
-from opgen.loop.nodes import INDEX, Alloc, Barrier, Buffer, Const, Expr, For, Kernel, Load, Prefetch, Stmt, Store
-from opgen.loop.walk import expressions, free_vars, map_stmt, parts, touched, walk, walk_expr
+from opgen.loop.nodes import INDEX, Alloc, Barrier, Buffer, Const, Expr, For, If, Kernel, Load, Prefetch, Stmt, Store
+from opgen.loop.walk import expressions, free_vars, map_stmt, parts, substitute_expr, touched, walk, walk_expr
 
 _IN_ORDER = ("serial", "ordered")
 
@@ -47,33 +47,42 @@ def _rolled(s: Stmt) -> Stmt:
     return s
 
 
-_Place: TypeAlias = "tuple[tuple[Expr, ...], bool, tuple[For, ...]]"
+_Place: TypeAlias = "tuple[Load | Store, tuple[For, ...], tuple[Stmt, ...]]"
 
 
 @dataclass(frozen=True)
 class _Access:
-    """An access, the loops around it within the allocation, and its number in the order of the program."""
+    """An access, the loops and branches around it in the allocation, and its number in the order of the program."""
 
-    indices: tuple[Expr, ...]
-    is_load: bool
+    at: Load | Store
     loops: tuple[For, ...]
+    branches: tuple[Stmt, ...]
     number: int
 
+    @property
+    def indices(self) -> tuple[Expr, ...]:
+        """The subscripts."""
+        return self.at.indices
 
-def _accesses(
-    s: Stmt, buffer: str, loops: tuple[For, ...] = ()
-) -> Iterator[tuple[tuple[Expr, ...], bool, tuple[For, ...]]]:
-    """Yield the indices of each access, True for a load, and the loops around it."""
+    @property
+    def is_load(self) -> bool:
+        """True for a read."""
+        return isinstance(self.at, Load)
+
+
+def _accesses(s: Stmt, buffer: str, loops: tuple[For, ...] = (), branches: tuple[Stmt, ...] = ()) -> Iterator[_Place]:
+    """Yield each access, and the loops and the branches around it."""
     if buffer not in touched(s):
         return
     for e in expressions(s):
         for n in walk_expr(e):
             if isinstance(n, Load) and n.buffer == buffer:
-                yield n.indices, True, loops
+                yield n, loops, branches
     if isinstance(s, Store) and s.buffer == buffer:
-        yield s.indices, False, loops
+        yield s, loops, branches
     for part in parts(s):
-        yield from _accesses(part, buffer, (*loops, s) if isinstance(s, For) else loops)
+        inner = (*loops, s) if isinstance(s, For) else loops
+        yield from _accesses(part, buffer, inner, (*branches, part) if isinstance(s, If) else branches)
 
 
 def _axis(buffer: Buffer, body: Stmt) -> tuple[int, int] | None:
@@ -109,19 +118,35 @@ def _rows(found: Sequence[_Access], loop: For, axis: int) -> int | None:
         return None
     rows = max(known) - min(known) + 1
     first = b.add(b.mul(factor, loop.start), b.add(rest, b.index(min(known))))
-    before = [a for a in found if loop not in a.loops]
-    return rows if all(_is_first(a, inside, loop, axis, first, rows) for a in before) else None
-
-
-def _is_first(a: _Access, inside: Sequence[_Access], loop: For, axis: int, first: Expr, rows: int) -> bool:
-    """Return True for a write of what the first step reads, before all steps."""
     outer = inside[0].loops[: inside[0].loops.index(loop)]
-    shared = sum(1 for one, other in zip(outer, a.loops, strict=False) if one is other)
-    own = {o.var for o in a.loops[shared:]}
+    apart = all(o.kind == "parallel" or _is_subscript(o.var, inside, axis) for o in outer)
+    if not apart and (rows == 2 or not all(_is_written(a, inside, loop) for a in inside if a.is_load)):
+        return None
+    before = [a for a in found if loop not in a.loops]
+    return rows if all(_is_first(a, inside, axis, first, rows) for a in before) else None
+
+
+def _is_written(read: _Access, inside: Sequence[_Access], loop: For) -> bool:
+    """Return True if a step writes all that it reads there before it does so."""
+    stores = (a for a in inside if not a.is_load and a.number < read.number)
+    sure = (a for a in stores if all(any(o is p for o in read.branches) for p in a.branches))
+    return any(_places(a, loop, a.at.mask) == _places(read, loop, a.at.mask and read.at.mask) for a in sure)
+
+
+def _places(a: _Access, loop: For, mask: Expr | None) -> tuple[Expr | None, ...]:
+    """Return the subscripts, a mask and the bounds of an access in a step, by the same names for the loops within."""
+    within = a.loops[a.loops.index(loop) + 1 :]
+    named = {o.var: b.var(f"loop {depth}") for depth, o in enumerate(within)}
+    bounds = (bound for o in within for bound in (o.start, o.stop))
+    return tuple(e and substitute_expr(e, named) for e in (*a.indices, mask, *bounds))
+
+
+def _is_first(a: _Access, inside: Sequence[_Access], axis: int, first: Expr, rows: int) -> bool:
+    """Return True for a write of what the first step reads, before all steps."""
+    own = {o.var for o in a.loops if not any(o is p for p in inside[0].loops)}
     if a.is_load or a.number > inside[0].number or own & free_vars(a.indices[axis]):
         return False
-    apart = all(o.kind == "parallel" or _is_subscript(o.var, inside, axis) for o in outer[shared:])
-    return apart and rows == 2 and _distance(a.indices[axis], first) in (0, 1)
+    return rows == 2 and _distance(a.indices[axis], first) in (0, 1)
 
 
 def _is_subscript(var: str, accesses: Sequence[_Access], axis: int) -> bool:

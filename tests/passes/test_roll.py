@@ -78,6 +78,46 @@ alloc h: float32[n + 1, 4] heap:
       h[t + 1, j] = h[t + 1, j] + h[t, j]
       y[j] = y[j] + h[t, j]
 """
+IN_PARTS = """
+alloc h: float32[n, 4] heap:
+  for j in 0 .. 4:
+    y[j] = 0.0f32
+  for k in 0 .. 2:
+    for t in 0 .. n:
+      for j in 0 .. 4:
+        if k == 0:
+          h[t, j] = x[t, j]
+        if k > 0:
+          h[t, j] = h[t, j] + x[t, j]
+        y[j] = h[t, j]
+"""
+NOT_ALWAYS = """
+alloc h: float32[n + 1, 4] heap:
+  for j in 0 .. 4:
+    y[j] = 0.0f32
+  for k in 0 .. 2:
+    for j in 0 .. 4:
+      h[0, j] = x[0, j]
+    for t in 0 .. n:
+      for j in 0 .. 4:
+        if k == 0:
+          h[t + 1, j] = h[t, 3 - j] + x[t, j]
+        y[j] = h[t + 1, j]
+"""
+EACH_TIME = """
+alloc h: float32[n, 4] heap:
+  for j in 0 .. 4:
+    y[j] = 0.0f32
+  for k in 0 .. 2:
+    for t in 0 .. n:
+      for j in 0 .. 4:
+        h[t, j] = x[t, j] * 2.0f32
+      for i in 0 .. 4:
+        y[i] = h[t, i] + h[t, i]
+"""
+IN_A_BRANCH = EACH_TIME.replace("        h[t, j] = x", "        if x[t, j] > 0.0f32:\n          h[t, j] = x").replace(
+    "y[i] = h[t, i] + h[t, i]", "if x[t, i] > 0.0f32:\n          y[i] = h[t, i]"
+)
 
 CASES = {
     "forward": (FORWARD.format(kind="for"), "2, 4"),
@@ -91,6 +131,10 @@ CASES = {
     "another row is there first": (LATE.format(kind="for"), "n + 1, 4"),
     "gone through twice": (AGAIN, "n + 1, 4"),
     "all rows are there first": (ALL_ROWS, "n + 1, 4"),
+    "added up in parts": (IN_PARTS, "n, 4"),
+    "not written each time": (NOT_ALWAYS, "n + 1, 4"),
+    "written in another branch": (IN_A_BRANCH, "n, 4"),
+    "written each time": (EACH_TIME, "1, 4"),
 }
 
 
