@@ -32,8 +32,10 @@ class Record:
     def read(path: Path) -> Record:
         """Return what a record lists; what is no record lists nothing."""
         try:
-            lines = plain.text(path).splitlines() if says_so(path) else []
-        except plain.FileRefusedError:
+            lines = plain.text(path).splitlines()
+        except plain.FileRefusedError:  # a pipe, perhaps, of which no byte may be asked for
+            return Record()
+        if not says_so(path):
             return Record()
         found = (_LINE.fullmatch(line) for line in lines)
         return Record((m[2], m[1]) for m in found if m)
