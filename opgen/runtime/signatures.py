@@ -212,9 +212,16 @@ class Signatures:
                 both = f"{describe(value)} by position and {describe(named[name])} by keyword"
                 error = ArgumentTypeError(self.op, name, "one value", both)
                 misfit = misfit or _Misfit(place, True, name, value, error)
+            elif name == NAME and self._is_word(value):
+                error = ArgumentTypeError(self.op, name, "a name that is not a word of an argument", describe(value))
+                misfit = misfit or _Misfit(place, True, name, value, error)
             elif value is not None:
                 values[name] = value
         return _Reading(signature, values, self._unfit(signature, values, misfit))
+
+    def _is_word(self, value: object) -> bool:
+        """True for a word of some argument, which by position is that and no name."""
+        return isinstance(value, str) and any(value in t.words for t in self.takes.values())
 
     def _unfit(self, signature: Signature, values: Values, misfit: _Misfit | None) -> _Misfit | None:
         """The first misfit of a signature, and the number of all; `misfit` is one that is known already."""
@@ -260,11 +267,9 @@ class Signatures:
     # All signatures ---------------------------------------------------------------------------------
 
     def _only(self, fitting: Sequence[_Reading]) -> _Reading:
-        """The reading of a call that has one; a text that is a word of an argument is not taken for a name."""
-        words = {w for t in self.takes.values() for w in t.words}
-        plain = [r for r in fitting if not (isinstance(n := r.values.get(NAME), str) and n in words)] or fitting
-        first = plain[0]
-        for other in plain[1:]:
+        """The reading of a call that has one."""
+        first, *others = fitting
+        for other in others:
             if self._differ(first, other):
                 raise self._unclear(first, other)
         return first

@@ -68,6 +68,7 @@ RIGHT = {
     "prepare.resize(X, 3, 'NONE', 'EXACT')(X)": 1003,
     "prepare.resample(X, 3, shift=[1, 2])(X)": 213,
     "raw_ops.Resize(x=X, size=3, edge=b'EXACT')": 2003,
+    "resize(X, 3, 'FAST', [1, 2], name='EXACT')": 213,
 }
 
 
@@ -89,6 +90,10 @@ WRONG = {
     "resize(X, 3, length=4)": "argument 'length': expected only one of 'size' and 'length', given both",
     "resize(X, 0)": "argument 'size': expected a 32-bit integer >= 1, given 0",
     "resize(X, 3, 'NONE', 'EXACT', 'layer', 'more')": "argument 'name': expected no argument after it, given 'more'",
+    "resize(X, 3, [0, 0], 'FAST', 'NONE', True, 'FAST')": "argument 'name': expected a name that is not a word of an "
+    "argument, given 'FAST'",
+    "resize(X, 3, 'FAST', [1, 2], 'EXACT')": "argument 'name': expected a name that is not a word of an argument, "
+    "given 'EXACT'",
     "resize()": "argument 'x': expected a tensor, given None",
     "raw_ops.Resize(x=X)": "argument 'size': expected a 32-bit integer >= 1, given nothing",
 }
