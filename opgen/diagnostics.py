@@ -8,10 +8,12 @@ Two families, told apart by whose fault an error is:
 
 from __future__ import annotations
 
+import copyreg
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,10 @@ def first_of(rows: Sequence[str]) -> list[str]:
 
 
 class OpgenError(Exception):
-    """Everything that opgen raises on purpose."""
+    """Everything that opgen raises on purpose.  It can be pickled, whatever a subclass is made of."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 
 class UserError(OpgenError):

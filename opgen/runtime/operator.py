@@ -24,12 +24,14 @@ that asks for algorithms (`opgen.runtime.algorithms`) have plans of their own.
 from __future__ import annotations
 
 import marshal
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast
 
 import numpy as np
 
-from opgen.runtime.algorithms import asked
+from opgen.runtime.algorithms import Mode, algorithms, asked
 from opgen.runtime.call import Call, Check, Launch, Resolve, call_key
 from opgen.runtime.describe import describe
 from opgen.runtime.devices.borrowed import Loan, Loans, is_device_array
@@ -39,7 +41,7 @@ from opgen.runtime.launcher import Launcher
 from opgen.runtime.lending import for_caller, lent
 from opgen.runtime.placement import chosen, chosen_device
 from opgen.runtime.plan import Out, Plan, Prepared, PreparedSeveral
-from opgen.runtime.recording import symbol_among
+from opgen.runtime.recording import stand_in, symbol_among
 from opgen.runtime.tensors import READABLE, Array
 from opgen.runtime.views import arrays, learn
 
@@ -62,6 +64,10 @@ _LOOKS = 8
 
 _attributes = cast("Callable[[object, int], bytes]", marshal.dumps)
 """What tells the attributes of calls apart; a ValueError for what it cannot serialise."""
+
+
+H = TypeVar("H", Prepared, PreparedSeveral)
+Kind: TypeAlias = "tuple[np.dtype[Any], tuple[int, ...]]"
 
 
 class Elsewhere(Protocol):
@@ -97,6 +103,8 @@ class Operator:
         signatures: Signatures | None = None,
     ) -> None:
         self.module = module
+        self.again: tuple[Callable[..., object], tuple[object, ...]] | None = None
+        """A function, and what it gives the operator for in another process; None if that cannot be."""
         self._refuse = refuse
         self.name = name
         self._elsewhere = elsewhere
@@ -128,11 +136,23 @@ class Operator:
 
     def prepare(self, tensors: tuple[object, ...], rest: tuple[object, ...]) -> Prepared:
         """A handle for calls like this one of an op that has one result; the tensors' contents are not looked at."""
-        return Prepared(self.name, self._plan(self.checked(tensors, self._in_order(rest))))
+        return self._prepared(Prepared, self.checked(tensors, self._in_order(rest)))
 
     def prepare_several(self, tensors: tuple[object, ...], rest: tuple[object, ...]) -> PreparedSeveral:
         """A handle for calls like this one of an op that has several results."""
-        return PreparedSeveral(self.name, self._plan(self.checked(tensors, self._in_order(rest))))
+        return self._prepared(PreparedSeveral, self.checked(tensors, self._in_order(rest)))
+
+    def _prepared(self, handle: type[H], call: Call) -> H:
+        """The handle of a checked call."""
+        made = handle(self.name, self._plan(call))
+        kinds = {t.name: (t.dtype, t.shape) for t in made.tensors}
+        made.again = (_prepared_again, (self, handle, replace(call, tensors={}), kinds, asked()))
+        return made
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
+        if self.again is None:
+            raise TypeError(f"operator '{self.name}' cannot be pickled: it is of no generated module")
+        return self.again
 
     def _in_order(self, written: tuple[object, ...]) -> tuple[object, ...]:
         """The arguments besides tensors in the op's own order, whichever signature the call is written in."""
@@ -242,6 +262,17 @@ class Operator:
         if len(self._plans) >= PLANS:
             self.forget()
         self._plans[key] = plan
+
+
+def _prepared_again(
+    operator: Operator, handle: type[H], call: Call, kinds: Mapping[str, Kind], which: Mode | None
+) -> object:
+    """A handle that was pickled; where its operator cannot be made in this process, what its calls raise."""
+    if not isinstance(operator, Operator):
+        return operator
+    tensors = {name: stand_in(dtype, shape) for name, (dtype, shape) in kinds.items()}
+    with nullcontext() if which is None else algorithms(which):
+        return operator._prepared(handle, replace(call, tensors=tensors))
 
 
 def fingerprint(tensors: tuple[object, ...], rest: tuple[object, ...]) -> tuple[object, ...] | None:

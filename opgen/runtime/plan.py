@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
@@ -192,6 +192,13 @@ class _Handle:
         self._op = op
         self._plan = plan
         self._launch = plan.launcher()
+        self.again: tuple[Callable[..., object], tuple[object, ...]] | None = None
+        """A function, and what it makes the handle of in another process; None if that cannot be."""
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
+        if self.again is None:
+            raise TypeError(f"a prepared call of {self._op} cannot be pickled: prepare it where it is called")
+        return self.again
 
     @property
     def tensors(self) -> tuple[Typed, ...]:

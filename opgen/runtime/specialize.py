@@ -29,6 +29,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
@@ -85,12 +86,26 @@ class Library:
 
     def __init__(self, module_file: str, spec_file: str) -> None:
         self.path = Path(module_file).with_name(spec_file)
+        self.module_name = ""
+        """The module's name, by which its operators pickle; not known before the module is complete."""
         self.operators: dict[str, Operator] = {}
+        self.generics: dict[str, Any] = {}
+        """What finds the operators of generic ops (`opgen.bindings.python.generic`)."""
         self.kernels: dict[str, Kernels] = {}
         self._lock = BUILD
         self._module: Module | None = None
         self._hash: str | None = None
         self._held = False
+
+    def __reduce__(self) -> tuple[Callable[[str], object], tuple[str]]:
+        """The name of its module, which another process imports."""
+        found = None
+        with contextlib.suppress(ImportError):
+            found = import_module(self.module_name)
+        if getattr(found, "_library", None) is not self:
+            kept = f"cannot be pickled: no module that can be imported has it (it was made as '{self.module_name}')"
+            raise TypeError(f"what is prepared of '{self.path}' {kept}; import the generated module, or opgen.load it")
+        return _library_of, (self.module_name,)
 
     def module(self) -> Module:
         """The spec."""
@@ -122,11 +137,23 @@ class Library:
             name, check, kernels, kernels.device_calls, kernels.refuse, self.module, signatures
         )
         kernels.forget_plans = made.forget
+        made.again = (_operator_of, (self, name))
         return made
 
     def show(self, names: Mapping[str, Any], **signed: str) -> None:
         """Set the signatures that the functions of the module show (`opgen.runtime.shown`)."""
+        self.module_name = names["__name__"]
         show(names, signed)
+
+
+def _library_of(module_name: str) -> object:
+    """The library of a module that is imported."""
+    return import_module(module_name)._library
+
+
+def _operator_of(library: Library, name: str) -> Operator:
+    """An operator of a library that was pickled."""
+    return library.operators[name]
 
 
 @dataclass

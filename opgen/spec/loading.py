@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -70,7 +72,15 @@ def _module(loader: _Loader, name: str, wanted: int) -> m.Module:
         source = loader.roots[0].source
         raise DiagnosticError([Diagnostic("S003", "this nests too deeply", Span(source, 1, 1, 1, 2))]) from None
     report.raise_if_any()
-    return module
+    return replace(module, digest=_digest(f.source.text for f in loader.loaded))
+
+
+def _digest(texts: Iterable[str]) -> str:
+    """The sha256 of texts in their order."""
+    found = hashlib.sha256()
+    for text in texts:
+        found.update(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
+    return found.hexdigest()
 
 
 class _Loader:

@@ -389,7 +389,8 @@ class Module:
     """The ops of a spec file and of those it imports, with the shape functions they use.
 
     `generics` leave ranks, inputs or lengths open: `opgen.spec.generic.instance` makes plain ops of them.  `formulas`
-    are the names of functions that stand for expressions, which are in place.
+    are the names of functions that stand for expressions, which are in place.  `digest` is the sha256 of the texts that
+    it was loaded from.
     """
 
     name: str
@@ -399,6 +400,7 @@ class Module:
     generics: tuple[GenericOp, ...] = ()
     versions: tuple[Version, ...] = ()
     formulas: tuple[str, ...] = ()
+    digest: str = field(default="", compare=False, repr=False)
 
     def op(self, name: str) -> OpSpec:
         return next(o for o in self.ops if o.name == name)

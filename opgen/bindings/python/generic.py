@@ -25,6 +25,7 @@ from opgen.runtime.specialize import Library
 from opgen.runtime.tensors import Array, are_bools, native
 
 if TYPE_CHECKING:
+    from opgen.runtime.operator import Operator
     from opgen.spec.generic import Argument, Instance
     from opgen.spec.model import GenericOp, Module, OpSpec
     from opgen.spec.syntax import AttrDecl, StaticDecl
@@ -63,12 +64,16 @@ class Generic:
     def __init__(self, library: Library, name: str) -> None:
         self.name = name
         self.library = library
+        library.generics[name] = self
         self._forms: OrderedDict[object, _Form] = OrderedDict()
         self._functions: OrderedDict[OpSpec, Function] = OrderedDict()
         self._numbers: tuple[bool, ...] | None = None
         """Whether the values of an input count, for each; not known before the first call."""
         self._sized = False
         """Whether a form depends on sizes."""
+
+    def __reduce__(self) -> tuple[Callable[[Library, str], object], tuple[Library, str]]:
+        return _generic, (self.library, self.name)
 
     def each(self, argument: str, given: object) -> tuple[object, ...]:
         """The tensors of an argument that stands for several of them."""
@@ -183,7 +188,6 @@ class Generic:
     def _found(
         self, tensors: Sequence[object], attributes: Mapping[str, object], results: int | None
     ) -> tuple[_Form, Sequence[object]]:
-        from opgen.spec.arguments import CallError, CallTypeError
         from opgen.spec.generic import depends_on_sizes
         from opgen.spec.syntax import StaticDecl as Static
 
@@ -205,21 +209,40 @@ class Generic:
         key = (Exact(tuple(arguments)), _frozen(attributes), results)
         found = self._forms.get(key) if key[1] is not None else None
         if found is None:
-            from opgen.spec.generic import instance
-
-            try:
-                made = instance(module, self.name, arguments, attributes, results)
-            except CallTypeError as error:
-                raise ArgumentTypeError(error.op, error.argument, error.expected, error.given) from None
-            except CallError as error:
-                raise ArgumentValueError(error.op, error.argument, error.expected, error.given) from None
-            attrs = {a.name for a in made.op.attrs}
-            values = tuple(made.attributes[n] for n in made.op.signature if n in attrs)
-            as_given = len(made.inputs) if made.inputs == tuple(range(len(made.inputs))) else -1
-            found = _Form(self._function(module, made), made.inputs, values, as_given)
+            found = self._made(arguments, attributes, results)
             if key[1] is not None:
                 _keep(self._forms, key, found)
         return found, given
+
+    def _made(
+        self, arguments: Sequence[Argument | None], attributes: Mapping[str, object], results: int | None
+    ) -> _Form:
+        """The form of calls with such arguments."""
+        from opgen.spec.arguments import CallError, CallTypeError
+        from opgen.spec.generic import instance
+
+        module = self.library.module()
+        try:
+            made = instance(module, self.name, arguments, attributes, results)
+        except CallTypeError as error:
+            raise ArgumentTypeError(error.op, error.argument, error.expected, error.given) from None
+        except CallError as error:
+            raise ArgumentValueError(error.op, error.argument, error.expected, error.given) from None
+        attrs = {a.name for a in made.op.attrs}
+        values = tuple(made.attributes[n] for n in made.op.signature if n in attrs)
+        as_given = len(made.inputs) if made.inputs == tuple(range(len(made.inputs))) else -1
+        function = self._function(module, made)
+        operator: Operator = function.__globals__["_library"].operators[made.op.name]
+        operator.again = (_operator, (self.library, self.name, arguments, attributes, results))
+        return _Form(function, made.inputs, values, as_given)
+
+    def operator(
+        self, arguments: Sequence[Argument | None], attributes: Mapping[str, object], results: int | None
+    ) -> Operator:
+        """The operator of the plain op of calls with such arguments."""
+        operators = self._made(arguments, attributes, results).function.__globals__["_library"].operators
+        found: Operator = next(iter(operators.values()))
+        return found
 
     def _function(self, module: Module, made: Instance) -> Function:
         """The function of a plain op, made once."""
@@ -234,6 +257,16 @@ class Generic:
             _keep(self._functions, made.op, functions[0])
         self._functions.move_to_end(made.op)
         return self._functions[made.op]
+
+
+def _generic(library: Library, name: str) -> object:
+    """A generic op that was pickled."""
+    return library.generics[name]
+
+
+def _operator(library: Library, name: str, *call: Any) -> object:
+    """The operator of a form that was pickled."""
+    return library.generics[name].operator(*call)
 
 
 def _keep(kept: OrderedDict[Any, Any], key: object, value: object) -> None:

@@ -1,7 +1,7 @@
 """Modules made in memory: from a spec at run time, and the gradient functions of ops.
 
 They are what `opgen generate` would write, run without being written: the same source (`inspect.getsource` shows it),
-the same checks and documentation.
+the same checks and documentation.  They pickle by names that tell how to make them again (`places`).
 """
 
 from __future__ import annotations
@@ -10,18 +10,20 @@ import functools
 import itertools
 import linecache
 import os
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from types import ModuleType
+from importlib import import_module
+from types import FunctionType, ModuleType
 from typing import Any
 
 from opgen import grad
+from opgen.bindings.python.places import LiveModule, Lost, Places, Recipe
 from opgen.bindings.python.render import render_module
-from opgen.bindings.python.several import several
+from opgen.bindings.python.several import Several
 from opgen.diagnostics import UserError
 from opgen.runtime.describe import describe
 from opgen.runtime.specialize import Library
-from opgen.runtime.tensors import Array
 from opgen.spec.model import Module, OpSpec
 
 _serial = itertools.count(1)
@@ -30,9 +32,14 @@ _serial = itertools.count(1)
 def load(path: str | os.PathLike[str]) -> ModuleType:
     """The functions of a spec file, as a module: `opgen.load("my.op").my_op(...)`.
 
+    The module and its functions can be pickled (`multiprocessing`, `joblib`) as the path and a digest of the text: the
+    other process loads the spec, and its calls raise UserError if the text is another one there.
+
     Raises DiagnosticError with all mistakes of the spec.
     """
-    return module_of(grad.load(path), os.path.basename(path))
+    module = grad.load(path)
+    whole = os.path.abspath(path) if os.path.exists(path) else os.fspath(path)  # a spec that comes with opgen
+    return module_of(module, os.path.basename(path), ["load", whole, module.digest])
 
 
 def gradient(function: Callable[..., object], wrt: str | Sequence[str]) -> Callable[..., Any]:
@@ -58,6 +65,8 @@ def gradient(function: Callable[..., object], wrt: str | Sequence[str]) -> Calla
         step = opgen.gradient(loss, wrt=("w", "b"))
         dw, db = step(x, w, b)
 
+    A gradient can be pickled if `function` can.
+
     Raises UserError if `function` is no op's, and DiagnosticError, with the place in the spec, if `wrt` is no input of
     it or the op cannot be differentiated.
     """
@@ -71,17 +80,20 @@ def gradient(function: Callable[..., object], wrt: str | Sequence[str]) -> Calla
     if not isinstance(wrt, Sequence) or not wrt or not all(isinstance(name, str) for name in wrt):
         expected = "the name of an input, or a list of names"
         raise UserError(f"{op.name}: the gradient's 'wrt': expected {expected}, given {describe(wrt)}")
-    return several(op.name, [_gradient(library, op.name, name) for name in wrt], wrt)
+    return Several(op.name, [_gradient(library, op.name, name) for name in wrt], wrt)
 
 
 @functools.cache
-def _gradient(library: Library, name: str, wrt: str) -> Callable[..., Array]:
+def _gradient(library: Library, name: str, wrt: str) -> FunctionType:
     module = library.module()
     op = grad.gradient(module, module.op(name), wrt)
     counting = tuple(module.op(a.counter) for a in op.attrs if a.counter)
     ops = (op, *counting)
-    made = module_of(replace(module, name=op.function_name, ops=ops, doc=op.doc), f"{name}, differentiated")
-    function: Callable[..., Array] = getattr(made, op.function_name)
+    alone = replace(module, name=op.function_name, ops=ops, doc=op.doc)
+    home = _recipe_of(library)
+    made = module_of(alone, f"{name}, differentiated", home and ["gradient", home, name, wrt])
+    function = getattr(made, op.function_name)
+    assert isinstance(function, FunctionType)
     return function
 
 
@@ -89,6 +101,9 @@ def _origin(function: Callable[..., object]) -> tuple[Library, OpSpec]:
     """The library that a generated function belongs to, and its op."""
     names = getattr(function, "__globals__", {})
     library = names.get("_library")
+    home = getattr(function, "__module__", None) or ""
+    if library is None and _places.recipe(home):  # joblib pickles functions with those names only that they use
+        library = import_module(home)._library
     name = getattr(function, "__name__", "")
     if isinstance(library, Library):
         for op in library.module().ops:
@@ -100,15 +115,58 @@ def _origin(function: Callable[..., object]) -> tuple[Library, OpSpec]:
     raise UserError(f"expected a function of a generated module, given {name or describe(function)}")
 
 
-def module_of(module: Module, source: str) -> ModuleType:
-    """The Python module of a spec's model; `source` says for readers what it is made from."""
+def module_of(module: Module, source: str, recipe: Recipe | None = None) -> LiveModule:
+    """The Python module of a spec's model; `source` says for readers what it is made from, `recipe` how `_make` makes
+    it in another process.
+    """
     text = render_module(module, source=source)
-    file = f"<opgen {module.name} {next(_serial)}>"
+    serial = next(_serial)
+    file = f"<opgen {module.name} {serial}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    made = ModuleType(module.name)
+    made = LiveModule(module.name)
     made.__file__ = file
+    if recipe is not None:
+        _places.put(made, _places.name(recipe, serial))
+        made.__name__ = made.__place__ or module.name  # its functions take it for their module's
     exec(compile(text, file, "exec"), made.__dict__)
+    made.__name__ = module.name
     library = made.__dict__["_library"]
     assert isinstance(library, Library)
     library.hold(module)
     return made
+
+
+# Pickled functions ----------------------------------------------------------------------------------
+
+
+def _recipe_of(library: Library) -> Recipe | None:
+    """The recipe of a library's module, made or to be imported; None if no other process comes to it."""
+    name = library.module_name
+    if (recipe := _places.recipe(name)) is not None:
+        return recipe
+    if name in ("", "__main__") or getattr(sys.modules.get(name), "_library", None) is not library:
+        return None
+    return ["import", name]
+
+
+def _make(kind: str, *parts: Any) -> LiveModule | Lost:
+    """The module that a recipe describes."""
+    if kind == "load":
+        path, digest = parts
+        made = load(path)
+        assert isinstance(made, LiveModule)
+        if made._library.module().digest != digest:
+            raise UserError(f"'{path}' is not as it was when its functions were pickled: load it and pickle them again")
+        return made
+    (how, *rest), op, wrt = parts
+    home = import_module(rest[0] if how == "import" else _places.name([how, *rest]))
+    library = home._library
+    if isinstance(library, Lost):
+        return library
+    found: LiveModule = _gradient(library, op, wrt).__globals__["__live__"]
+    return found
+
+
+_places = Places(__name__, _make)
+__path__: list[str] = []  # a package: places are below it
+sys.meta_path.append(_places)

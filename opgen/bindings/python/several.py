@@ -10,25 +10,37 @@ from opgen.runtime.describe import describe
 from opgen.runtime.errors import ArgumentTypeError
 
 
-def several(op: str, gradients: Sequence[Callable[..., Any]], names: Sequence[str]) -> Callable[..., Any]:
-    """Return a function that gives the results of an op's gradients, which have one signature, as a tuple."""
+class Several:
+    """A function that gives the results of an op's gradients, which have one signature, as a tuple."""
 
-    def together(*arguments: Any, out: Any = None, **named: Any) -> tuple[Any, ...]:
-        outs = [None] * len(gradients) if out is None else _each(op, out, len(gradients))
-        return tuple(g(*arguments, out=o, **named) for g, o in zip(gradients, outs, strict=True))
+    def __init__(self, op: str, gradients: Sequence[Callable[..., Any]], names: Sequence[str]) -> None:
+        self._op = op
+        self._gradients = tuple(gradients)
+        self._names = tuple(names)
+        first = inspect.signature(gradients[0])
+        parameters = [
+            p.replace(annotation="tuple[Array, ...] | None") if p.name == "out" else p
+            for p in first.parameters.values()
+        ]
+        self.__signature__ = first.replace(parameters=parameters, return_annotation="tuple[Array, ...]")
+        self.__name__ = self.__qualname__ = f"gradients_by_{'_'.join(names)}"
+        self.__doc__ = (
+            f"A tuple of the gradients of `{op}` with respect to {', '.join(f'`{n}`' for n in names)}.\n\n"
+            f"The arguments are those of each of them; `out` is a tuple, too.  With respect to `{names[0]}`:\n\n    "
+            f"{gradients[0].__doc__}"
+        )
 
-    first = inspect.signature(gradients[0])
-    parameters = [
-        p.replace(annotation="tuple[Array, ...] | None") if p.name == "out" else p for p in first.parameters.values()
-    ]
-    together.__signature__ = first.replace(parameters=parameters, return_annotation="tuple[Array, ...]")  # type: ignore[attr-defined]
-    together.__name__ = together.__qualname__ = f"gradients_by_{'_'.join(names)}"
-    together.__doc__ = (
-        f"A tuple of the gradients of `{op}` with respect to {', '.join(f'`{n}`' for n in names)}.\n\n"
-        f"The arguments are those of each of them; `out` is a tuple, too.  With respect to `{names[0]}`:\n\n    "
-        f"{gradients[0].__doc__}"
-    )
-    return together
+    def __call__(self, *arguments: Any, out: Any = None, **named: Any) -> tuple[Any, ...]:
+        """The gradients, in the order of the names; `out` is a tuple of as many arrays."""
+        count = len(self._gradients)
+        outs = [None] * count if out is None else _each(self._op, out, count)
+        return tuple(g(*arguments, out=o, **named) for g, o in zip(self._gradients, outs, strict=True))
+
+    def __repr__(self) -> str:
+        return f"<function {self.__name__} of {self._op}>"
+
+    def __reduce__(self) -> tuple[type[Several], tuple[object, ...]]:
+        return Several, (self._op, self._gradients, self._names)
 
 
 def _each(op: str, out: object, count: int) -> Sequence[Any]:
