@@ -12,8 +12,9 @@ import copyreg
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
+
+from opgen.locks import cached_property
 
 
 @dataclass(frozen=True)

@@ -5,57 +5,64 @@ own round every call), so building under one lock loses nothing, and gives "buil
 free.  `BUILD` is held while the process forks: a child never starts with a half-made kernel.
 
 All other locks are made anew in a child (`Lock`).  Holding them at a fork, too, could wait for ever: a thread that
-waits for `BUILD` may hold one of them.
+waits for `BUILD` may hold one of them.  `cached_property` has no lock at all, where that of Python has one that no
+child can renew.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from types import TracebackType
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
+if TYPE_CHECKING:
+    from functools import cached_property as cached_property
+else:
 
-class Lock:
-    """A reentrant lock, for `with` blocks.
+    class cached_property:
+        """A property that is worked out once; by several threads at once, each may work it out.
 
-    A forked child has a new one, unless the thread that forked holds it: the thread that held the parent's does not
-    exist there.  So what it guards is whole after each single step.
+        Before Python 3.12 `functools.cached_property` holds a lock meanwhile, one for all objects of a class.
+        """
+
+        def __init__(self, function: Callable[[Any], Any]) -> None:
+            self.function = function
+            self.__doc__ = function.__doc__
+
+        def __set_name__(self, owner: type, name: str) -> None:
+            self.name = name
+
+        def __get__(self, instance: object, owner: type | None = None) -> Any:
+            """Return the value, which from then on is found before this property."""
+            if instance is None:
+                return self
+            return instance.__dict__.setdefault(self.name, self.function(instance))
+
+
+_locks: WeakSet[Any] = WeakSet()
+
+
+def Lock() -> threading.RLock:
+    """Return a reentrant lock, for `with` blocks.
+
+    A forked child has it free, unless the thread that forked holds it: the thread that held the parent's does not
+    exist there.  So what it guards is whole after each single step.  It is Python's own, which no signal can interrupt
+    between taking the lock and noting that the block has it.
     """
+    made = threading.RLock()
+    _locks.add(made)
+    return made
 
-    def __init__(self) -> None:
-        self._inner = threading.RLock()
-        self._holder: int | None = None
-        self._depth = 0
-        _locks.add(self)
-
-    def __enter__(self) -> None:
-        self._inner.acquire()
-        self._holder = threading.get_ident()
-        self._depth += 1
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._depth -= 1
-        if self._depth == 0:
-            self._holder = None
-        self._inner.release()
-
-    def renew(self) -> None:
-        """Be free, unless the calling thread holds it."""
-        if self._holder != threading.get_ident():
-            self._inner = threading.RLock()
-            self._holder = None
-            self._depth = 0
-
-
-_locks: WeakSet[Lock] = WeakSet()
 
 BUILD = threading.RLock()
 
 
 def _renew() -> None:
     for lock in list(_locks):
-        lock.renew()
+        if not lock._is_owned():
+            lock._at_fork_reinit()
 
 
 if hasattr(os, "register_at_fork"):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal, TypeAlias, get_args
 
 from opgen.codegen import cuda
@@ -18,6 +17,7 @@ from opgen.codegen.llvm import compile as machine
 from opgen.codegen.llvm.emit import emit
 from opgen.codegen.llvm.target import Target
 from opgen.diagnostics import InternalError, Span, UserError
+from opgen.locks import cached_property
 from opgen.loop.bind import bind
 from opgen.loop.nodes import Kernel
 from opgen.loop.print import print_kernel

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import opgen
-from opgen.locks import Lock
+from opgen.locks import Lock, cached_property
 
 ROOT = Path(opgen.__file__).parent
 
@@ -41,6 +41,70 @@ def test_there_is_no_other_lock() -> None:
     imported = [str(path) for path in ROOT.rglob("*.py") if "from threading import" in path.read_text()]
     assert not other
     assert not imported
+
+
+def test_no_property_has_a_lock_of_pythons() -> None:
+    """Before Python 3.12 `functools.cached_property` has one, which a child finds as it was."""
+    having = re.compile(r"functools import .*\bcached_property|functools\.cached_property\b(?!`)")
+    found = [path for path in ROOT.rglob("*.py") if path != ROOT / "locks.py" and having.search(path.read_text())]
+    assert not found
+
+
+def test_a_child_works_a_property_out_that_another_thread_was_at() -> None:
+    begun, done = threading.Event(), threading.Event()
+
+    class Example:
+        number = 0
+
+        @cached_property
+        def value(self) -> int:
+            if self.number:
+                begun.set()
+                done.wait()
+            return self.number
+
+    slow, quick = Example(), Example()
+    slow.number = 1
+    thread = threading.Thread(target=lambda: slow.value)
+    thread.start()
+    begun.wait()
+    try:
+        assert status_of_child(lambda: quick.value == 0) == 0
+    finally:
+        done.set()
+        thread.join()
+    assert slow.value == 1
+
+
+def test_a_lock_is_free_after_a_block_that_a_signal_ended() -> None:
+    class Ended(Exception):
+        pass
+
+    def end(*_: object) -> None:
+        raise Ended
+
+    lock, ended, free = Lock(), 0, []
+    earlier = signal.signal(signal.SIGALRM, end)
+    try:
+        while ended < 500:
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.0002)
+                while True:
+                    with lock:
+                        pass
+            except Ended:
+                ended += 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, earlier)
+
+    def take() -> None:
+        free.append(lock.acquire(timeout=1))
+
+    thread = threading.Thread(target=take)
+    thread.start()
+    thread.join()
+    assert free == [True]
 
 
 def test_a_child_has_a_new_lock_for_one_that_another_thread_holds() -> None:

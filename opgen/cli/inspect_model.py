@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
 from opgen.cli.models import kinds_of, read_model
 from opgen.diagnostics import UserError, did_you_mean
+from opgen.locks import cached_property
 
 if TYPE_CHECKING:
     from opgen.graph.nodes import Graph, Node

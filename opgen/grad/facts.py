@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
+from opgen.locks import cached_property
 from opgen.spec.model import (
     AttrValue,
     Conditional,

@@ -19,7 +19,6 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from opgen.graph.alone import alone
 from opgen.graph.values import Array as Array
@@ -27,6 +26,7 @@ from opgen.graph.values import Constant as Constant
 from opgen.graph.values import Data as Data
 from opgen.graph.values import Value as Value
 from opgen.graph.values import result_names
+from opgen.locks import cached_property
 from opgen.spec.environment import AttrStored
 from opgen.spec.model import Function, Module, OpSpec
 from opgen.spec.visit import called_functions

@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TypeAlias
 
 from opgen.diagnostics import InternalError
+from opgen.locks import cached_property
 from opgen.loop import build as b
 from opgen.loop import nodes as loop
 from opgen.loop.analysis.bounds import Context

@@ -9,8 +9,8 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
-from functools import cached_property
 
+from opgen.locks import cached_property
 from opgen.runtime.threads import available_cpus
 
 _CHUNK = 4 << 20

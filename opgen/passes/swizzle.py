@@ -17,9 +17,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from opgen.dtypes import BOOL, FLOAT32, FLOAT64
+from opgen.locks import cached_property
 from opgen.loop import build as b
 from opgen.loop.nodes import Alloc, Block, Broadcast, Buffer, Const, Expr, Kernel, Load, Ramp, Shuffle, Stmt, Store
 from opgen.loop.walk import (

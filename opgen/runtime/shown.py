@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 from types import FunctionType, MappingProxyType
 from typing import Any
+
+from opgen.locks import cached_property
 
 _HIDDEN = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
 

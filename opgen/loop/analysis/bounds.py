@@ -12,8 +12,8 @@ import contextlib
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
+from opgen.locks import cached_property
 from opgen.loop import build as b
 from opgen.loop.analysis.conditions import gaps, is_integer_comparison, leaves
 from opgen.loop.analysis.intervals import Interval, Intervals

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
 
+from opgen.locks import cached_property
 from opgen.loop.analysis.intervals import Interval, Intervals
 from opgen.loop.analysis.polynomial import Atom, Polynomial
 

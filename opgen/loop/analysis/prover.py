@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
+from opgen.locks import cached_property
 from opgen.loop.analysis.conditions import gaps, leaves
 from opgen.loop.analysis.examples import Examples
 from opgen.loop.analysis.intervals import Interval, Intervals

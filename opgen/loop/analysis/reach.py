@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from opgen.diagnostics import InternalError
+from opgen.locks import cached_property
 
 LIMIT = 2**62
 """What an integer of a kernel must stay below."""

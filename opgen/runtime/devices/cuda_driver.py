@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from ctypes import c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p
 
+from opgen.locks import cached_property
 from opgen.runtime.devices.errors import DeviceError, DeviceMemoryError, DeviceUnavailableError
 from opgen.runtime.devices.host import Sizes
 
@@ -109,7 +110,7 @@ class Device:
         self.driver.call("cuDeviceGetName", text, len(text), self._handle)
         return text.value.decode(errors="replace")
 
-    @functools.cached_property
+    @cached_property
     def capability(self) -> tuple[int, int]:
         """The compute capability, such as (9, 0)."""
         return self._attribute(_CAPABILITY_MAJOR), self._attribute(_CAPABILITY_MINOR)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from opgen.codegen.cuda.program import COMPILE_FLAGS
 from opgen.diagnostics import InternalError
+from opgen.locks import cached_property
 
 _Int, _Handle, _Size = ctypes.POINTER(c_int), ctypes.POINTER(c_void_p), ctypes.POINTER(c_size_t)
 _Texts = ctypes.POINTER(c_char_p)
@@ -53,13 +54,13 @@ class Nvrtc:
         if code:
             raise InternalError(f"{name}: {self._error_string(code).decode(errors='replace')}")
 
-    @functools.cached_property
+    @cached_property
     def version(self) -> tuple[int, int]:
         major, minor = c_int(), c_int()
         self._call("nvrtcVersion", ctypes.byref(major), ctypes.byref(minor))
         return major.value, minor.value
 
-    @functools.cached_property
+    @cached_property
     def capabilities(self) -> tuple[tuple[int, int], ...]:
         """The compute capabilities that it compiles for, in ascending order."""
         count = c_int()

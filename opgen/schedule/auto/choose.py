@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
+from opgen.locks import cached_property
 from opgen.machine import Machine
 from opgen.schedule.auto.design import Design
 from opgen.schedule.auto.kinds.kind import Kind

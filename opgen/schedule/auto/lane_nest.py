@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
 
+from opgen.locks import cached_property
 from opgen.machine import Machine
 from opgen.schedule.auto.nests import Nest
 from opgen.schedule.auto.plan import Plan

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import chain
 from math import prod
 
 from opgen.diagnostics import InternalError
+from opgen.locks import cached_property
 from opgen.loop.analysis.polynomial import linear
 from opgen.loop.nodes import Alloc, Binary, Block, Buffer, Compare, Const, Expr, For, If, Kernel, Let, Load, Stmt, Store
 from opgen.loop.walk import (

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
+from opgen.locks import cached_property
 from opgen.loop.nodes import Load, Store
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.nests import Nest, contiguous_loop, depends, is_contiguous, reduces

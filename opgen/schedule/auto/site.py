@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Literal, Protocol, TypeAlias, TypeVar, cast
 
 from opgen.dtypes import INT8, UINT8
+from opgen.locks import cached_property
 from opgen.machine import Machine
 from opgen.schedule.auto.nests import Nest, nest_around, width_in_bytes
 from opgen.schedule.auto.roles import Roles

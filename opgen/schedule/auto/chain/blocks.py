@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from math import prod
 from typing import NamedTuple
 
+from opgen.locks import cached_property
 from opgen.loop.walk import free_vars
 from opgen.machine import Machine
 from opgen.schedule.auto.cuts import divisors

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from math import prod
 
+from opgen.locks import cached_property
 from opgen.loop.nodes import For
 from opgen.loop.walk import loops_in
 from opgen.machine import Machine

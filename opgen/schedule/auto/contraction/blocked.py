@@ -9,8 +9,8 @@ first of them while it computes, or before.  Where terms are carried, sums wait 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
+from opgen.locks import cached_property
 from opgen.loop.nodes import Load, Store
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import own_axis, with_last

@@ -10,9 +10,9 @@ block: no result waits.  The last tile of scalars is shorter.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from math import prod
 
+from opgen.locks import cached_property
 from opgen.schedule.auto.contraction.blocked import Blocked, Blocks
 from opgen.schedule.cost.calibration import (
     KEPT,

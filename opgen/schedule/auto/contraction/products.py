@@ -9,9 +9,9 @@ and meanwhile what the next tile or row of places reads is prefetched.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from math import prod
 
+from opgen.locks import cached_property
 from opgen.schedule.auto.contraction.blocked import Blocked, Blocks
 from opgen.schedule.auto.nests import depends, own_axis
 from opgen.schedule.cost.calibration import PRODUCT_POSITIONS, PRODUCT_VECTORS, USES_OF_FAR_PANEL, USES_OF_PANEL

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import product
 
+from opgen.locks import cached_property
 from opgen.machine import Machine
 from opgen.schedule.auto.accesses import accesses
 from opgen.schedule.auto.copies.prepare import Phases

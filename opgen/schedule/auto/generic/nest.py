@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from math import prod
 
+from opgen.locks import cached_property
 from opgen.loop import build as b
 from opgen.loop.nodes import Expr
 from opgen.schedule.auto.copies.prepare import pack_strided

@@ -8,9 +8,9 @@ each has a part of the rows, with sums of its own.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from math import prod
 
+from opgen.locks import cached_property
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import depends, is_contiguous, read_bytes, reduces

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from math import prod
 
+from opgen.locks import cached_property
 from opgen.loop.analysis.polynomial import linear
 from opgen.loop.nodes import Binary, Const, Expr, Load
 from opgen.loop.walk import free_vars

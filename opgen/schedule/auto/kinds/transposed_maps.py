@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
+from opgen.locks import cached_property
 from opgen.loop.nodes import Load, Store
 from opgen.machine import Machine
 from opgen.schedule.auto.copies.prepare import elements

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
 
+from opgen.locks import cached_property
 from opgen.loop.nodes import Load, Store
 from opgen.schedule.auto.accesses import strides_of
 from opgen.schedule.auto.lane_nest import LaneNest

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import takewhile
 from math import prod
 
+from opgen.locks import cached_property
 from opgen.schedule.auto.cuts import Tiles, sizes
 from opgen.schedule.auto.ends import ends_of
 from opgen.schedule.auto.nests import touched_bytes

@@ -9,9 +9,9 @@ its iterations independent: one vector of each sum goes over the whole map, in a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from math import prod
 
+from opgen.locks import cached_property
 from opgen.loop.nodes import Load
 from opgen.schedule.auto.cuts import Tiles, sizes
 from opgen.schedule.auto.ends import ends_of

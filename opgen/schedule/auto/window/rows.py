@@ -8,9 +8,9 @@ Where a condition picks every other place, lanes go along a phase of the row, an
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from math import prod
 
+from opgen.locks import cached_property
 from opgen.schedule.auto.cuts import Tiles, sizes
 from opgen.schedule.auto.ends import ends_of
 from opgen.schedule.auto.nests import reduces, touched_bytes

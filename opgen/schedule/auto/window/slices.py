@@ -11,8 +11,8 @@ registers, and all that is known of windows with consecutive lanes applies.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
+from opgen.locks import cached_property
 from opgen.loop.nodes import Load, Store, Var
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import Nest, coefficient, is_contiguous, own_axis, with_last

@@ -10,9 +10,9 @@ What comes from memory is read in order: vectors are inside, and sums wait for t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from math import prod
 
+from opgen.locks import cached_property
 from opgen.schedule.auto.cuts import Tiles, sizes
 from opgen.schedule.auto.ends import ends_of
 from opgen.schedule.auto.nests import read_bytes
