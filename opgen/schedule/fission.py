@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
-from opgen.loop.nodes import Barrier, Block, Check, For, Kernel, Stmt
-from opgen.loop.walk import substitute, walk
+from opgen.loop.nodes import Barrier, Block, Check, For, Kernel, Load, Stmt
+from opgen.loop.walk import stores, substitute, walk, walk_expr
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import require_fresh, require_independent, require_loops, rewrite_loops
 
@@ -19,8 +19,8 @@ def fission(kernel: Kernel, loop: str, names: Sequence[str] = ()) -> Kernel:
           s(d)                ->            for d_1 in 0..n: t(d_1)
           t(d)
 
-    Refused where one iteration may write what another reads or writes, and where statements share a buffer that is
-    declared in the loop.
+    Refused where one iteration may write what another or the loop's bounds read, or what another writes, and where
+    statements share a buffer that is declared in the loop.
     """
     require_loops(kernel, "fission", [loop])
 
@@ -32,6 +32,9 @@ def fission(kernel: Kernel, loop: str, names: Sequence[str] = ()) -> Kernel:
         if any(isinstance(p, Barrier | Check) for p in walk(s.body)):
             raise ScheduleError(f"fission {s.var}: a check or barrier in it must stay where it is")
         require_independent(s, context, "fission")
+        read = {e.buffer for bound in (s.start, s.stop) for e in walk_expr(bound) if isinstance(e, Load)}
+        if read & {p.buffer for p in stores(s)}:
+            raise ScheduleError(f"fission {s.var}: its body writes what its bounds read")
         first, *others = s.body.statements
         counters = list(names) or [f"{loop}_{n}" for n in range(1, len(others) + 1)]
         if len(counters) != len(others):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from opgen.diagnostics import did_you_mean
 from opgen.loop import build as b
-from opgen.loop.nodes import Buffer, Const, Expr, For, If, Kernel, Load, Stmt, Store
+from opgen.loop.analysis.bounds import Context
+from opgen.loop.nodes import Binary, Buffer, Const, Expr, For, If, Kernel, Load, Stmt, Store
+from opgen.loop.print import print_expr
 from opgen.loop.walk import (
     expressions,
     free_vars,
@@ -23,7 +25,7 @@ from opgen.loop.walk import (
 from opgen.passes.fold import fold_all
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.errors import ScheduleError
-from opgen.schedule.loops import before_nest, nest_to_precede, require_fresh, require_loops, with_body
+from opgen.schedule.loops import before_nest, buffer_at, nest_to_precede, require_fresh, require_loops, with_body
 
 
 def tabulate(kernel: Kernel, buffer: str, loops: Sequence[str], name: str | None = None, join: bool = False) -> Kernel:
@@ -40,12 +42,14 @@ def tabulate(kernel: Kernel, buffer: str, loops: Sequence[str], name: str | None
     the table, so that they can be flattened.
 
     Refused where the nest writes the buffer, the loops are not known to run from 0 to constants, a condition is around,
-    or nothing is made of the elements.
+    nothing is made of the elements, or the table may read outside of a buffer or divide by 0 where other loops have no
+    iterations.
     """
     require_loops(kernel, "tabulate", loops)
     nest = nest_to_precede(kernel.body, loops[0])
     extents = [_extent(nest, buffer, n) for n in loops]
     wholes = parts_of(nest, buffer, frozenset(loops), frozenset(p.name for p in kernel.parameters))
+    _require_inside(kernel, buffer, wholes, dict(zip(loops, extents, strict=True)))
     tables = [_Table(f"{name or f'{buffer}_table'}{f'_{n}' if n else ''}", whole) for n, whole in enumerate(wholes)]
     taken = [n for t in tables for n in (t.name, *t.counters(loops))]
     require_fresh(kernel, "tabulate", taken)
@@ -121,6 +125,23 @@ def _parts(s: Stmt, buffer: str, loops: Set[str], written: Set[str]) -> Iterator
         if found and isinstance(s, If):
             raise ScheduleError(f"tabulate {buffer}: a condition is around what is made of it")
         yield from found
+
+
+def _require_inside(kernel: Kernel, buffer: str, wholes: Sequence[Expr], extents: Mapping[str, int]) -> None:
+    """Refuse what reads outside of a buffer, or divides by 0, in iterations that the nest may not have."""
+    context = Context.of(kernel)
+    for name, extent in extents.items():
+        context = context.with_loop(name, b.index(0), b.index(extent))
+    within = next(s for s in loops_in(kernel.body) if s.var in extents)
+    for e in (n for whole in wholes for n in walk_expr(whole)):
+        conditions: list[Expr] = []
+        if isinstance(e, Load):
+            for i, size in zip(e.indices, buffer_at(kernel, e.buffer, within).shape, strict=True):
+                conditions += [b.compare("le", 0, i), b.compare("lt", i, size)]
+        elif isinstance(e, Binary) and e.op in ("floordiv", "mod"):
+            conditions.append(b.compare("ne", e.right, Const(0, e.right.type)))
+        if not all(map(context.proves, conditions)):
+            raise ScheduleError(f"tabulate {buffer}: '{print_expr(e)}' may fail where the nest does not run")
 
 
 def _is_masked(e: Expr) -> bool:

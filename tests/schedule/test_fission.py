@@ -51,6 +51,15 @@ def test_refusals(body: str) -> None:
     assert error.value.message == REFUSED[body]
 
 
+def test_bounds_that_the_body_writes() -> None:
+    kernel = parse_kernel(
+        "kernel counted(x: int64[4]) -> (n: int64[4], y: int64[4]):\n"
+        "  for d in 0..n[0]:\n    n[d] = 1\n    y[d] = x[d]\n"
+    )
+    with pytest.raises(ScheduleError, match="fission d: its body writes what its bounds read"):
+        apply(kernel, parse_schedule("fission d"))
+
+
 def test_numbers_of_names() -> None:
     with pytest.raises(ScheduleError, match="fission d: 1 names are needed, 2 are given"):
         apply(parse_kernel(TWO), parse_schedule("fission d -> a, b"))

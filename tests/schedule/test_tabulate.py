@@ -36,6 +36,10 @@ REFUSED = {
     (ONE.replace("      y[", "     if k > i:\n      y["), "tabulate v k"): (
         "tabulate v: a condition is around what is made of it"
     ),
+    (
+        ONE.replace("v[k // 4]", "v[k]").replace("      y[", "     for j in 0..max(min(5 - k, 1), 0):\n      y["),
+        "tabulate v k",
+    ): ("tabulate v: 'v[k]' may fail where the nest does not run"),
 }
 GROUPS = """
 op GroupsNormalised {
