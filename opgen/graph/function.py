@@ -81,9 +81,9 @@ class CompiledFunction:
 
     def __reduce__(self) -> str | tuple[type[CompiledFunction], tuple[Callable[..., Any]]]:
         """Its name where it stands in a module in its function's place, as with a decorator, else its function."""
+        name = getattr(self.function, "__qualname__", "")  # partial functions, objects and gradients have none
         module = sys.modules.get(getattr(self.function, "__module__", ""))
-        name = getattr(self.function, "__qualname__", "")  # what is callable need not have one
-        return name if getattr(module, name, None) is self else (CompiledFunction, (self.function,))
+        return name if name and getattr(module, name, None) is self else (CompiledFunction, (self.function,))
 
     def __repr__(self) -> str:
         return f"<compiled function {self.name}>"

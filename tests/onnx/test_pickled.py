@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import multiprocessing
 import pickle
 from pathlib import Path
@@ -57,3 +58,13 @@ def test_a_decorated_function_and_a_generated_one_run_in_a_process_of_their_own(
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         np.testing.assert_array_equal(pool.apply(run, (blurred, image, taps)), expected)
         np.testing.assert_array_equal(pool.apply(nn_ops.conv2d, (image, taps, [1, 1, 1, 1], "SAME")), expected)
+
+
+def test_gradients_and_functions_without_a_name_come_back() -> None:
+    image, taps = np.ones((1, 4, 4, 1), np.float32), np.ones((2, 2, 1, 1), np.float32)
+    part = opgen.compile(functools.partial(blurred.function, taps=taps))
+    gradients = [(blurred.gradient(wrt), (image, taps)) for wrt in ("taps", ["image", "taps"])]
+    for compiled, given in (*gradients, (part, (image,))):
+        again = pickle.loads(pickle.dumps(compiled))
+        for found, expected in zip(again(*given), compiled(*given), strict=True):
+            np.testing.assert_array_equal(found, expected)
