@@ -52,14 +52,18 @@ def write(path: Path, text: str) -> Path:
 def make_folders(place: Path) -> list[Path]:
     """Make a folder and those above it; return those that were not there, the outermost first."""
     missing = [p for p in (place, *place.parents) if not os.path.lexists(p)][::-1]
-    place.mkdir(parents=True, exist_ok=True)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except BaseException:
+        remove_empty(missing)
+        raise
     return missing
 
 
 def remove_empty(folders: list[Path]) -> None:
-    """Remove those of some folders, which lie in each other, that are empty."""
-    with contextlib.suppress(OSError):
-        for folder in reversed(folders):
+    """Remove those of some folders, which lie in each other, that are there and empty."""
+    for folder in reversed(folders):
+        with contextlib.suppress(OSError):
             folder.rmdir()
 
 

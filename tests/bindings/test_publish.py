@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from opgen.bindings.commit import commit
 from opgen.bindings.publish import output
+from opgen.bindings.workplace import workplace
 from opgen.diagnostics import UserError
 
 
@@ -54,3 +58,45 @@ def test_what_a_build_wrote_is_replaced_and_nothing_else(tmp_path: Path) -> None
         _publish(tmp_path, "three")
     assert (tmp_path / "lib" / "librows.a").read_text() == "mine"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["lib", "rows.built"]
+
+
+def _tree(folder: Path) -> dict[str, object]:
+    paths = sorted(folder.rglob("*"))
+    return {str(p): os.readlink(p) if p.is_symlink() else p.is_file() and p.read_text() for p in paths}
+
+
+@pytest.mark.parametrize("function", ["replace", "rename", "link", "mkdir"])
+@pytest.mark.parametrize("links", [True, False])
+def test_a_commit_that_fails_anywhere_leaves_all_as_it_was(
+    function: str, links: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Let each call of a function of the system fail once; without `links`, there are no hard ones."""
+    for fails in range(1, 9):
+        folder = tmp_path / str(fails)
+        (folder / "lib").mkdir(parents=True)
+        for name in ("gone", "rows.built", "lib/a.so.1"):
+            (folder / name).write_text("old")
+        (folder / "lib" / "a.so").symlink_to("a.so.1")
+        before, failed, calls = _tree(folder), False, 0
+
+        def refused(
+            *arguments: object, name: str, real: Callable[..., None], fails: int = fails, **more: object
+        ) -> None:
+            nonlocal calls
+            calls += name == function
+            if (name == function and calls == fails) or (name == "link" and not links):
+                raise OSError(28, "No space left on device")
+            real(*arguments, **more)
+
+        with workplace(folder) as work, monkeypatch.context() as patch:
+            staged = [(n, work / str(i)) for i, n in enumerate(("rows.built", "lib/a.so.1", "inc/x/y.h", "rows.built"))]
+            for _, path in staged:
+                path.write_text("new")
+            (work / "link").symlink_to("a.so.2")
+            for name in ("replace", "rename", "link", "mkdir"):
+                patch.setattr(os, name, partial(refused, name=name, real=getattr(os, name)))
+            try:
+                commit(folder, [*staged, ("lib/a.so", work / "link")], ["gone", "never there"], work)
+            except OSError:
+                failed = True
+        assert _tree(folder) == before if failed else (folder / "lib" / "a.so").readlink() == Path("a.so.2")
