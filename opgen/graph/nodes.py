@@ -57,6 +57,12 @@ class Op:
         """What is worked out here, a hash among it, is for this process."""
         return Op, (self.spec, self.functions)
 
+    def __eq__(self, other: object) -> bool:
+        """Return True for the same op: specs are equal for Python, too, where one has 0.0 and the other -0.0."""
+        if self is other or not isinstance(other, Op):
+            return self is other
+        return self.identity == other.identity
+
     def __hash__(self) -> int:
         return self._hash
 

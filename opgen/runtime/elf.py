@@ -60,7 +60,7 @@ class Image:
         self._given = {} if given is None else given
         try:
             self._load(code)
-        except (struct.error, IndexError, ValueError, OSError, AttributeError, UnicodeDecodeError) as error:
+        except (struct.error, LookupError, ValueError, ArithmeticError, OSError, AttributeError) as error:
             raise InternalError(f"object code cannot be loaded without LLVM: {error}") from error
         if missing := [symbol for symbol in symbols if symbol not in self._exported]:
             raise InternalError(f"object code lacks {', '.join(missing)}")

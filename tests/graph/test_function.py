@@ -237,3 +237,23 @@ def test_what_is_compiled_computes_what_the_calls_do(graph: Any) -> None:
     found = compiled(*inputs)
     for one, other in zip(function(*inputs), found, strict=True):
         assert same_bits(np.asarray(one), other)
+
+
+@pytest.mark.parametrize("literals", [("0.0", "-0.0"), ("-0.0", "0.0")])
+def test_ops_that_differ_in_the_sign_of_a_zero_are_different(literals: tuple[str, str], tmp_path: Path) -> None:
+    lines = (
+        "op {} {{",
+        '"""Scales."""',
+        'input x: float32[n] """In."""',
+        'output y: float32[n] """Out."""',
+        "y[i] = x[i] * ({})",
+        "}}\n",
+    )
+    text = "\n".join(lines)
+    x = np.array([1, 2], np.float32)
+    for number, literal in enumerate(literals):
+        spec = tmp_path / f"scaled_{number}.op"
+        spec.write_text(text.format("Fade", literal) + text.format("Twice", "2"))
+        ops = opgen.load(spec)
+        for function in (ops.fade, lambda v, ops=ops: ops.twice(ops.fade(v))):
+            assert same_bits(opgen.compile(function)(x), x * np.float32(literal))

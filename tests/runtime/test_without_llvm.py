@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from opgen.diagnostics import InternalError
+from opgen.runtime import temporaries_ir, threads
 from opgen.runtime.elf import Image
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -109,3 +111,18 @@ def test_what_is_not_built_is_refused(tmp_path: Path) -> None:
 def test_what_is_no_object_file(code: bytes) -> None:
     with pytest.raises(InternalError, match="object code"):
         Image(code)
+
+
+@needs_x86
+def test_object_code_that_is_damaged_is_a_typed_error() -> None:
+    code = threads.object_code(temporaries_ir.IR)
+    drawn, refused = random.Random(1), 0
+    for _ in range(2000):
+        damaged = bytearray(code[: drawn.choice([len(code)] * 9 + [drawn.randrange(len(code))])])
+        for _ in range(3):
+            damaged[drawn.randrange(len(damaged))] = drawn.choice([0, 1, 0xF2, 0xFF])
+        try:
+            Image(bytes(damaged), [temporaries_ir.TAKE])
+        except InternalError:
+            refused += 1
+    assert refused > 500
