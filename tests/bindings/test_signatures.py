@@ -201,6 +201,47 @@ def test_an_unknown_keyword_is_told_what_was_meant(call: str) -> None:
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
+def test_a_function_whose_argument_has_its_name() -> None:
+    """By another name, too, and in an op of any number of dimensions."""
+    text = """
+op Mask {
+  type T in {float32}
+  input mask: T[count]
+  output y: T[count]
+  y[i] = 2 * mask[i]
+}
+op Shift {
+  signature "2" (x, by, name)
+  signature "1" (x as shift, by, name)
+  type T in {float32}
+  input x: T[count]
+  attr by: int = 2
+  output y: T[count]
+  y[i] = x[i] * T(by)
+}
+op Scale {
+  type T in {float32}
+  input x: T[count...]
+  attr scale: int = 2
+  output y: T[count...]
+  y[i...] = x[i...] * T(scale)
+}
+"""
+    made = module_of(load_text(text, "own.op"), "own.op")
+    calls = (
+        "mask(X",
+        "raw_ops.Mask(mask=X",
+        "shift(shift=X",
+        "raw_ops.Shift(x=X",
+        "scale(X",
+        "raw_ops.Scale(x=X, scale=2",
+    )
+    for call in calls:
+        assert eval(f"ops.{call})", {"ops": made, "X": X}).tolist() == [2, 2, 2], call
+        with pytest.raises(UnknownArgumentError, match="unknown argument 'zzz'"):
+            eval(f"ops.{call}, zzz=1)", {"ops": made, "X": X})
+
+
 def test_a_missing_argument_is_named() -> None:
     for call in ("box(X)", "raw_ops.Box(x=X)", "prepare.box(X)", "box_all(X)", "raw_ops.BoxAll(x=X)"):
         with pytest.raises(ArgumentError, match=r"argument 'size': expected .*, given nothing"):

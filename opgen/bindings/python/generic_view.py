@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from opgen.bindings.python.attributes import ParameterView
+from opgen.bindings.python.attributes import ParameterView, from_within
 from opgen.bindings.python.counts import count_statements
 from opgen.bindings.python.docstrings import summary_and_rest
 from opgen.bindings.python.scope import RESERVED
@@ -41,6 +41,11 @@ class GenericView:
     call: tuple[str, ...]
     handle: str
     counts: tuple[str, ...]
+
+    @property
+    def itself(self) -> str:
+        """The function within itself."""
+        return from_within(self.function, [p.name for p in (*self.positional, *self.keywords)])
 
     @property
     def arguments(self) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from opgen.bindings.python.attributes import (
     ParameterView,
     attribute_check,
     element_names,
+    from_within,
     parameters,
     tuple_literal,
 )
@@ -65,6 +66,12 @@ class OpView:
     call: tuple[str, ...]
     counts: tuple[str, ...]
     signed: SignedView | None = None
+
+    @property
+    def itself(self) -> str:
+        """The function within itself."""
+        aliases = () if self.signed is None else (a.other for a in self.signed.aliases)
+        return from_within(self.function, (*(p.name for p in self.parameters), *aliases))
 
     @property
     def operator_line(self) -> str:
