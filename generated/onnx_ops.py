@@ -3515,8 +3515,11 @@ def split(
         [[1.0], [2.0, 3.0]]
     """
     if _unknown:
-        raise Checks("Split").unexpected(split, _unknown)
+        raise Checks("Split").unexpected(_split_function, _unknown)
     return _split.several((input, split), {"axis": axis, "num_outputs": num_outputs}, results, out)
+
+
+_split_function = split
 
 
 _split_by_attributes = Generic(_library, "SplitByAttributes")
@@ -16538,7 +16541,7 @@ class raw_ops:
         """See `split`."""
         if _unknown:
             raise Checks("Split").unexpected(raw_ops.Split, _unknown)
-        return split(
+        return _split_function(
             input,
             split,
             axis=axis,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from opgen.bindings.python.scope import OpScope, elements
@@ -161,8 +160,3 @@ def element_names(scope: OpScope, attr: Attr, used: list[AttrValue]) -> str | No
     if len(attr.shape) > 1:
         values = f"rows({values}, {attr.shape[1]})"
     return f"{targets} = logical({values}, {scope.arguments[attr.layout]}, {literal(order)})"
-
-
-def from_within(function: str, arguments: Iterable[str]) -> str:
-    """A module's function as source where its arguments are in scope, one of which may have its name."""
-    return f"globals()[{literal(function)}]" if function in arguments else function

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from opgen.bindings.python.attributes import ParameterView, from_within
+from opgen.bindings.python.attributes import ParameterView
 from opgen.bindings.python.counts import count_statements
 from opgen.bindings.python.docstrings import summary_and_rest
 from opgen.bindings.python.scope import RESERVED
@@ -27,11 +27,14 @@ TEXT = 112
 class GenericView:
     """A generic op: its public function.  `tensors` and `attributes` are source, `results` is the name of the argument
     that tells how many results are wanted, empty where there is one.
+
+    `itself` is the function's name within it, where an argument may have its name.
     """
 
     name: str
     registered: str
     function: str
+    itself: str
     operator: str
     positional: tuple[ParameterView, ...]
     keywords: tuple[ParameterView, ...]
@@ -41,11 +44,6 @@ class GenericView:
     call: tuple[str, ...]
     handle: str
     counts: tuple[str, ...]
-
-    @property
-    def itself(self) -> str:
-        """The function within itself."""
-        return from_within(self.function, [p.name for p in (*self.positional, *self.keywords)])
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -78,6 +76,7 @@ def generic_view(module: Module, op: GenericOp, names: Names, raw: Names) -> Gen
         name=op.name,
         registered=raw.fresh(op.name),
         function=function,
+        itself=names.fresh(f"_{function}_function") if function in arguments.values() else function,
         operator=operator,
         positional=positional,
         keywords=tuple(keywords),

@@ -9,7 +9,6 @@ from opgen.bindings.python.attributes import (
     ParameterView,
     attribute_check,
     element_names,
-    from_within,
     parameters,
     tuple_literal,
 )
@@ -22,7 +21,7 @@ from opgen.bindings.python.scope import RESERVED, OpScope
 from opgen.bindings.python.signed import SignedView, signed_view
 from opgen.bindings.python.sizes import SizeStatements
 from opgen.bindings.python.text import Names, comment, docstring, literal, paragraphs
-from opgen.bindings.signatures import other_functions
+from opgen.bindings.signatures import other_functions, other_names
 from opgen.spec.dimensions import size_name
 from opgen.spec.model import AttrValue, Expr, Function, FunctionCall, Module, OpSpec, Require, ShapeLet, Tensor
 from opgen.spec.walk import subexpressions
@@ -44,6 +43,8 @@ class FunctionView:
 class OpView:
     """An op: its public function, its check, its operator.
 
+    `itself` is the function's name within it, where an argument may have its name.
+
     `tensors` and `rest` are the arguments in the order in which the operator hands them to the check; a vector of
     sizes is among the rest, because its values count.
     """
@@ -51,6 +52,7 @@ class OpView:
     name: str
     registered: str
     function: str
+    itself: str
     checker: str
     operator: str
     parameters: tuple[ParameterView, ...]
@@ -66,12 +68,6 @@ class OpView:
     call: tuple[str, ...]
     counts: tuple[str, ...]
     signed: SignedView | None = None
-
-    @property
-    def itself(self) -> str:
-        """The function within itself."""
-        aliases = () if self.signed is None else (a.other for a in self.signed.aliases)
-        return from_within(self.function, (*(p.name for p in self.parameters), *aliases))
 
     @property
     def operator_line(self) -> str:
@@ -187,6 +183,7 @@ def _op_view(module: Module, op: OpSpec, names: Names, raw: Names, functions: di
         name=op.name,
         registered=raw.fresh(op.name),
         function=function,
+        itself=names.fresh(f"_{function}_function") if function in (*arguments, *other_names(op)) else function,
         checker=names.fresh(f"_check_{op.function_name}"),
         operator=names.fresh(f"_{op.function_name}"),
         parameters=parameters(op, scope),
