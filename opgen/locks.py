@@ -6,13 +6,15 @@ free.  `BUILD` is held while the process forks: a child never starts with a half
 
 All other locks are made anew in a child (`Lock`).  Holding them at a fork, too, could wait for ever: a thread that
 waits for `BUILD` may hold one of them.  `cached_property` has no lock at all, where that of Python has one that no
-child can renew.
+child can renew.  Nor can a child renew the locks of modules: a fork waits while other threads import some.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
 import threading
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -65,6 +67,24 @@ def _renew() -> None:
             lock._at_fork_reinit()
 
 
+IMPORTING = 5.0
+"""Seconds for which a fork waits for imports, at most: one may wait for something that the thread that forks holds."""
+
+
+def _wait_for_imports() -> None:
+    """Wait until no other thread imports a module: a child could never import it, nor what it is imported by."""
+    until = time.monotonic() + IMPORTING
+    while _others_import() and time.monotonic() < until:
+        time.sleep(0.001)
+
+
+def _others_import() -> bool:
+    known: dict[str, Callable[[], Any]] = getattr(importlib._bootstrap, "_module_locks", {})
+    owners = {getattr(lock(), "owner", None) for lock in list(known.values())}
+    return not owners <= {None, threading.get_ident()}
+
+
 if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_wait_for_imports)  # called last, as the first one that is registered
     os.register_at_fork(before=BUILD.acquire, after_in_parent=BUILD.release, after_in_child=BUILD.release)
     os.register_at_fork(after_in_child=_renew)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import signal
+import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -161,3 +164,36 @@ def test_a_lock_keeps_others_out_until_it_is_left(depth: int) -> None:
         lock.__exit__(None, None, None)
     thread.join()
     assert seen == ["own"] * depth + ["other"]
+
+
+def test_a_fork_waits_for_the_imports_of_other_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "slowly_imported.py").write_text("import time\ntime.sleep(0.5)\nvalue = 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def value() -> bool:
+        return bool(importlib.import_module("slowly_imported").value == 1)
+
+    thread = threading.Thread(target=value)
+    thread.start()
+    while "slowly_imported" not in sys.modules:
+        time.sleep(0.001)
+    try:
+        assert status_of_child(value) == 0
+    finally:
+        thread.join()
+        del sys.modules["slowly_imported"]
+
+
+def test_a_module_may_fork_while_it_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = (
+        "import os, time",
+        "begin = time.monotonic()",
+        "if not (child := os.fork()):",
+        "    os._exit(0)",
+        "os.waitpid(child, 0)",
+        "seconds = time.monotonic() - begin",
+    )
+    (tmp_path / "forking.py").write_text("\n".join(lines))
+    monkeypatch.syspath_prepend(tmp_path)
+    assert importlib.import_module("forking").seconds < 4
+    del sys.modules["forking"]
