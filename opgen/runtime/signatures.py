@@ -119,16 +119,25 @@ class InPlace:
         """The values with the word, and the list by its own name."""
         given = values[argument]
         rows = items_of(given, self.shape[0])
+        is_word = isinstance(given, str | bytes) and _text(given) == self.word  # which means the list that is missing
+        if is_word or (rows is not None and not self._is_shaped(rows)):
+            raise Checks(op).wrong(argument, f"one of {', '.join(self.words)} or {self._listed}", given)
         if rows is None:
             return values
-        widths = {None if (items := items_of(row, self.shape[1])) is None else len(items) for row in rows}
-        if len(rows) != self.shape[0] or widths != {self.shape[1]}:
-            listed = f"{self.shape[0]} lists of {self.shape[1]} integers"
-            raise Checks(op).wrong(argument, f"one of {', '.join(self.words)} or {listed}", given)
         word, numbers = Checks(op).word_or_list(
             argument, given, self.words, self.word, self.shape, minimum=self.minimum, maximum=self.maximum
         )
         return {**values, argument: word, self.payload: list(numbers)}
+
+    def _is_shaped(self, rows: Sequence[object]) -> bool:
+        widths = [items_of(row, width) for row in rows for width in self.shape[1:]]
+        return len(rows) == self.shape[0] and all(w is not None and len(w) == self.shape[1] for w in widths)
+
+    @property
+    def _listed(self) -> str:
+        return (
+            f"{self.shape[0]} lists of {self.shape[1]} integers" if len(self.shape) > 1 else f"{self.shape[0]} integers"
+        )
 
 
 @dataclass(frozen=True, slots=True)

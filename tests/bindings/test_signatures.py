@@ -201,6 +201,34 @@ def test_an_unknown_keyword_is_told_what_was_meant(call: str) -> None:
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
+def test_a_list_in_place_of_a_word() -> None:
+    """Of one dimension, too; the word that it means is none there, as no list is then given."""
+    text = """
+op Pad {
+  signature "2" (x, mode, pads, shift, name)
+  signature "1" (x, mode {PADDED = pads}, shift, name)
+  type T in {float32}
+  input x: T[count]
+  attr mode: enum {INSIDE, PADDED} = INSIDE
+  attr pads: int[2] >= 0 = []
+  attr shift: bool = false
+  output y: T[count]
+  y[i] = x[i] + (if mode == PADDED then T(pads[0] * 10 + pads[1]) else T(0)) + (if shift then T(100) else T(0))
+}
+"""
+    pad = module_of(load_text(text, "pad.op"), "pad.op").pad
+    assert pad(X, [1, 2], True)[0] == 113
+    assert pad(X, np.array([1, 2]))[0] == 13
+    assert pad(X, "PADDED", [1, 2], True)[0] == 113
+    for wrong in ([1, 2, 3], []):
+        with pytest.raises(ArgumentError, match="argument 'mode': expected one of INSIDE or 2 integers, given"):
+            pad(X, wrong, True)
+    images, weights = np.ones((1, 4, 4, 1), np.float32), np.ones((1, 1, 1, 1), np.float32)
+    for word in ("EXPLICIT", b"EXPLICIT"):
+        with pytest.raises(ArgumentError, match="argument 'padding': expected one of SAME, VALID or 4 lists of 2 int"):
+            generated(OPS).conv2d(images, weights, 1, word)
+
+
 def test_a_function_whose_argument_has_its_name() -> None:
     """By another name, too, and in an op of any number of dimensions."""
     text = """
