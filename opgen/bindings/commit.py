@@ -56,6 +56,7 @@ def _replace(source: Path, target: Path, kept: Path) -> Callable[[], object]:
         os.replace(source, target)
     except BaseException:
         os.rename(kept, target)
+        kept.unlink(missing_ok=True)  # a link to the same file is not renamed
         raise
     return partial(os.rename, kept, target)
 

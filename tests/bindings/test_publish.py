@@ -67,10 +67,14 @@ def _tree(folder: Path) -> dict[str, object]:
 
 @pytest.mark.parametrize("function", ["replace", "rename", "link", "mkdir"])
 @pytest.mark.parametrize("links", [True, False])
+@pytest.mark.parametrize("mounted", [False, True])
 def test_a_commit_that_fails_anywhere_leaves_all_as_it_was(
-    function: str, links: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    function: str, links: bool, mounted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Let each call of a function of the system fail once; without `links`, there are no hard ones."""
+    """Let each call of a function of the system fail once.
+
+    Without `links`, there are no hard ones; `mounted` folders are on another file system than what is staged.
+    """
     for fails in range(1, 9):
         folder = tmp_path / str(fails)
         (folder / "lib").mkdir(parents=True)
@@ -93,6 +97,8 @@ def test_a_commit_that_fails_anywhere_leaves_all_as_it_was(
             for _, path in staged:
                 path.write_text("new")
             (work / "link").symlink_to("a.so.2")
+            if mounted:
+                patch.setattr("opgen.bindings.commit._same_system", lambda *_: False)
             for name in ("replace", "rename", "link", "mkdir"):
                 patch.setattr(os, name, partial(refused, name=name, real=getattr(os, name)))
             try:
