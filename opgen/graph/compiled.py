@@ -121,7 +121,7 @@ class CompiledModel:
         """The tensors in order."""
         for name in inputs:
             if name not in self._inputs:
-                raise ArgumentTypeError(self.name, name, f"one of {', '.join(self._inputs) or 'no inputs'}", "it")
+                raise Checks(self.name).unknown_input(name, list(self._inputs), inputs[name])
         for name in self._inputs:
             if name not in inputs:
                 raise ArgumentTypeError(self.name, name, "a tensor", "nothing")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import FunctionType
 from typing import cast
 
@@ -10,7 +10,7 @@ from opgen.diagnostics import did_you_mean
 from opgen.runtime.arguments import AttributeChecks
 from opgen.runtime.describe import describe
 from opgen.runtime.dimensions import DimensionChecks
-from opgen.runtime.errors import UnknownArgumentError
+from opgen.runtime.errors import UnknownArgumentError, UnknownInputError
 from opgen.runtime.tensors import TensorChecks
 
 _SHOWN = 60
@@ -27,7 +27,14 @@ class Checks(AttributeChecks, TensorChecks, DimensionChecks):
         code = cast("FunctionType", function).__code__
         known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         name, value = next(iter(unknown.items()))
-        listed = f"{', '.join(known[:_LISTED])}{', ...' if len(known) > _LISTED else ''}"
-        return UnknownArgumentError(
-            self.op, name[:_SHOWN], did_you_mean(name, known) or f"it takes {listed}", describe(value)
-        )
+        return UnknownArgumentError(self.op, name[:_SHOWN], _meant(name, known), describe(value))
+
+    def unknown_input(self, name: str, known: Sequence[str], value: object) -> UnknownInputError:
+        """The error for a name that no input of a model has, to be raised."""
+        return UnknownInputError(self.op, name[:_SHOWN], _meant(name, known), describe(value))
+
+
+def _meant(name: str, known: Sequence[str]) -> str:
+    """Return the name that was meant, or the first of those that there are."""
+    listed = f"{', '.join(known[:_LISTED]) or 'none'}{', ...' if len(known) > _LISTED else ''}"
+    return did_you_mean(name, known) or f"it takes {listed}"

@@ -35,9 +35,17 @@ class ArgumentTypeError(ArgumentError, TypeError):
 class UnknownArgumentError(ArgumentTypeError):
     """A keyword that an op's function does not have; `expected` is the one that was meant, or all that there are."""
 
+    noun = "argument"
+
     def __init__(self, op: str, argument: str, expected: str, given: str) -> None:
         super().__init__(op, argument, expected, given)
-        self.args = (f"{op}: unknown argument '{argument}'; {expected}",)
+        self.args = (f"{op}: unknown {self.noun} '{argument}'; {expected}",)
+
+
+class UnknownInputError(UnknownArgumentError):
+    """A name that no input of a model has; `expected` is the one that was meant, or all that there are."""
+
+    noun = "input"
 
 
 class CallMemoryError(UserError, MemoryError):

@@ -173,7 +173,8 @@ def test_wrong_inputs_are_named() -> None:
         (lambda: model(x, y[0]), r"steps: argument 'x1': expected float32\[1, 7\], given float32\[7\]"),
         (lambda: model(x.astype(np.float64), y), r"steps: argument 'x0': expected float32, given float64\[5, 7\]"),
         (lambda: model.run({"x0": x}), "steps: argument 'x1': expected a tensor, given nothing"),
-        (lambda: model.run({"x0": x, "z": y}), "steps: argument 'z': expected one of x0, x1, given it"),
+        (lambda: model.run({"x0": x, "z": y}), "steps: unknown input 'z'; it takes x0, x1"),
+        (lambda: model.run({"x0": x, "x11": y}), r"steps: unknown input 'x11'; did you mean 'x1'\?"),
     ):
         with pytest.raises(ArgumentError, match=f"^{message}$"):
             call()
