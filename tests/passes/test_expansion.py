@@ -200,10 +200,12 @@ def test_stages_show_what_changed_and_what_did_not() -> None:
         "lane sums",
         "interleave",
         "swizzle",
+        "roll",
     ]
     assert [k is before for (_, k), (_, before) in zip(found[1:], found, strict=False)] == [
         True,
         False,
+        True,
         True,
         True,
         True,
