@@ -28,6 +28,7 @@ from opgen.runtime.run import run_kernel
 from opgen.schedule.default import scheduled
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.schedule import apply, parse_schedule
+from opgen.schedule.steps import Pair
 from tests.harness import Call, random_arrays
 from tests.schedule.test_auto import DENSE, DIRECTIONS, LANES, MODULE, assert_scheduled_is_the_same, the_call
 
@@ -183,7 +184,7 @@ def test_one_term_alone_has_no_pair() -> None:
     call = Call(MODULE, gradient(MODULE, DENSE, "filter"), given, attrs, dtype="bfloat16")
     machine = dataclasses.replace(USUAL, l2=Cache(1 << 20, 8, 64, 118e9))
     schedule, after = scheduled(simplify(bind(*call.kernel())), "cpu", machine)
-    assert "carry n at=" in str(schedule)
+    assert not any(isinstance(step, Pair) for step in schedule.steps)
     data = random_arrays({n: given[n] for n in ("input", "grad_output")}, "bfloat16", 1)
     found = run_kernel(legalize(after), data, {}, 1, guarded=True)["grad_filter"][0, 0].astype(np.float64)
     x, g = data["input"][:, :, 1].astype(np.float64), data["grad_output"][:, :256, 1].astype(np.float64)

@@ -322,11 +322,14 @@ def test_weights_that_cannot_be_opened(tmp_path: Path) -> None:
     (tmp_path / "short").write_bytes(weights.read_bytes()[:-1])
     (tmp_path / "other").write_bytes(weights.read_bytes().replace(b"OPGENW1", b"OPGENW9"))
     for path, said in (
-        ("pipe", "3 1 rows: the file of weights: it is not a plain file"),
-        ("share", "3 1 rows: the file of weights: it is not a plain file"),
-        ("missing", "3 1 rows: the file of weights: No such file or directory"),
-        ("short", f"3 1 rows: the file of weights: it has another length than this program's weights ({4096} bytes)"),
-        ("other", "3 1 rows: the file of weights: it belongs to another program"),
+        ("pipe", "3 1 rows: the file of weights 'pipe': it is not a plain file"),
+        ("share", "3 1 rows: the file of weights 'share': it is not a plain file"),
+        ("missing", "3 1 rows: the file of weights 'missing': No such file or directory"),
+        (
+            "short",
+            f"3 1 rows: the file of weights 'short': it has another length than this program's weights ({4096} bytes)",
+        ),
+        ("other", "3 1 rows: the file of weights 'other': it belongs to another program"),
         ("share/rows.weights", "0 1 "),
     ):
         done = subprocess.run(["./run", path], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
