@@ -8,7 +8,6 @@ Two families, told apart by whose fault an error is:
 
 from __future__ import annotations
 
-import copyreg
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -118,11 +117,16 @@ def first_of(rows: Sequence[str]) -> list[str]:
     return shown
 
 
+def _restored(kind: type[OpgenError], arguments: tuple[Any, ...]) -> OpgenError:
+    """Return an error of a kind without its constructor, whose parameters may be others than `args`."""
+    return kind.__new__(kind, *arguments)
+
+
 class OpgenError(Exception):
     """Everything that opgen raises on purpose.  It can be pickled, whatever a subclass is made of."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
+        return _restored, (type(self), self.args), self.__dict__
 
 
 class UserError(OpgenError):

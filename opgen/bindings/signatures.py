@@ -15,7 +15,7 @@ def calls(op: OpSpec) -> Iterator[tuple[str, str]]:
 
 
 def form_notes(op: OpSpec, name: str) -> str:
-    """What else an argument may be, in which signatures; empty if it has one form."""
+    """Return the other forms of an argument, and the signatures that have them; empty if it has one form."""
     by_form: dict[Elements | InPlace, list[str]] = {}
     for signature in op.signatures:
         for argument in signature.arguments:

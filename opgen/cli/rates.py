@@ -1,9 +1,9 @@
-"""How far the rates that prices go by are from those of this machine: a note beside what tells prices."""
+"""Ratios of this machine's rates to those that estimates assume: a note beside the explanation."""
 
 from __future__ import annotations
 
 FAR = 1.25
-"""How many times an assumed rate the true one may be, or the other way round, before anything is said."""
+"""Ratio of a measured rate to the assumed one, or its inverse, from which on a note is printed."""
 
 _NAMES = {
     "fma_per_second": "multiplies and adds",
@@ -15,7 +15,7 @@ _NAMES = {
 
 
 def rates_note() -> str | None:
-    """What to say of prices for this machine; None if its rates were measured or given, or are near those assumed."""
+    """Return the note on estimates; None if rates were measured or given, or are near the assumed ones."""
     from opgen.runtime.measure import observed
 
     found = {name: true / assumed for name, (assumed, true) in observed().items() if name in _NAMES}

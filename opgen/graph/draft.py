@@ -11,7 +11,7 @@ from opgen.graph.nodes import Constant, Graph, Node, Value
 
 
 class GraphView(Protocol):
-    """What looks at single nodes sees of a graph, or of the draft of one."""
+    """View of a graph, or of the draft of one, for code that looks at single nodes."""
 
     @property
     def value(self) -> Mapping[str, Value]:

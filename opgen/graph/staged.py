@@ -82,7 +82,7 @@ class StagedModel(CompiledModel):
         """A function, and what it makes the model of in another process; None if that cannot be."""
 
     def __reduce__(self) -> tuple[Callable[..., StagedModel], tuple[object, ...]]:
-        """What the model is made of: another process compiles it, and finds its kernels in the cache."""
+        """Return the parts of the model: another process compiles it, and finds its kernels in the cache."""
         if self.again is None:
             raise TypeError(f"model '{self.name}' cannot be pickled: pickle what it is made of, and compile that")
         return self.again

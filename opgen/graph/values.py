@@ -78,7 +78,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """What callers know of a model: its inputs and the names of its outputs; and how many calls it is made of.
+    """Interface of a model: its inputs, the names of its outputs, and the number of calls that it is made of.
 
     `defaults` are inputs that need not be given: constants stand for them.
     """

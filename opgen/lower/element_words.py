@@ -46,7 +46,7 @@ class ElementWords:
 
     @property
     def lead(self) -> str:
-        """What is said before the number that was given."""
+        """Return the words before the number that was given."""
         return "elements with which it is " if self.subject else ""
 
 

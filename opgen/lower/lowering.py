@@ -124,7 +124,7 @@ class _Lowering:
         self._names = Names(reserved_names(op))
         self._tensors: dict[str, TensorAccess] = {}
         self._contexts: dict[tuple[loop.Parameter, ...], Context] = {}
-        """What holds of the parameters found last."""
+        """Return the facts on the parameters found last."""
         self._tensor_names = Names((*self._names.taken, *(d.tensor for d in (*definitions, *op.definitions))))
         self._definitions = rounded_once(self._definitions, variant.dtype, self._tensor_names.fresh)
 

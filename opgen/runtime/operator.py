@@ -63,7 +63,7 @@ _LOOKS = 8
 """How often a call is checked again whose tensors change while its kernel is built."""
 
 _attributes = cast("Callable[[object, int], bytes]", marshal.dumps)
-"""What tells the attributes of calls apart; a ValueError for what it cannot serialise."""
+"""Key of the attributes of a call; a ValueError for a value that cannot be serialised."""
 
 
 H = TypeVar("H", Prepared, PreparedSeveral)

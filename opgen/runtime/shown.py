@@ -1,4 +1,4 @@
-"""What generated functions show as their signatures, and that no call of theirs fails before they run.
+"""Signatures that generated functions show; a call never fails before the function runs.
 
 A generated function takes any keyword, to name the argument that was meant by an unknown one, and one with several
 signatures takes positions without names.  `inspect.signature` and `help` show the op's own arguments.  An argument that

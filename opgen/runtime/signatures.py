@@ -84,7 +84,7 @@ class Elements:
     order: str
 
     def takes(self, own: Takes) -> Takes:
-        """What an argument takes that may be given so."""
+        """Return the type of an argument that may be given so."""
         return replace(own, integer=True, lengths=(*own.lengths, 1, len(self.letters)))
 
     def convert(self, op: str, argument: str, values: Values) -> Values:
@@ -112,7 +112,7 @@ class InPlace:
     maximum: int | None = None
 
     def takes(self, own: Takes) -> Takes:
-        """What an argument takes in whose place the list may be given."""
+        """Return the type of an argument in whose place the list may be given."""
         return replace(own, words=self.words, lengths=(*own.lengths, self.shape[0]))
 
     def convert(self, op: str, argument: str, values: Values) -> Values:
@@ -166,7 +166,7 @@ class _Misfit:
 
     @property
     def rank(self) -> tuple[int, bool, int]:
-        """What is greater for a call that is nearer to a right one."""
+        """Return a rank: greater for a call that is nearer to a right one."""
         return self.place, self.near, -self.all
 
 

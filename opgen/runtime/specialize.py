@@ -90,7 +90,7 @@ class Library:
         """The module's name, by which its operators pickle; not known before the module is complete."""
         self.operators: dict[str, Operator] = {}
         self.generics: dict[str, Any] = {}
-        """What finds the operators of generic ops (`opgen.bindings.python.generic`)."""
+        """Finder of the operators of generic ops (`opgen.bindings.python.generic`)."""
         self.kernels: dict[str, Kernels] = {}
         self._lock = BUILD
         self._module: Module | None = None

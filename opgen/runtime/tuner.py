@@ -48,7 +48,7 @@ GAIN = 0.97
 CONFIRMED = 15
 """How often the best is timed once more, in turn with the default, before it is believed."""
 STEADY = 1.5
-"""How many times the shortest timing the longer ones of a schedule may take on a machine that does nothing else."""
+"""Ratio of longer timings of a schedule to the shortest one that an idle machine does not exceed."""
 EXACT = 16
 """How many units of the last place of the largest result a candidate may differ by."""
 

@@ -127,7 +127,7 @@ class _Ring:
                 raise self._refuse(f"'{s.var}' has no dimension of its own")
 
     def _require_outside(self, accesses: Sequence[_Access], steps: For, stored: int) -> None:
-        """What is stored before the steps is not beyond them; what is read after them is still there."""
+        """Check that stores before the steps are within them, and that rows read after them are still there."""
         if not isinstance(steps.start, Const) or not isinstance(steps.stop, Const):
             raise self._refuse(f"the bounds of '{steps.var}' are not constant")
         first, last = int(steps.start.value) + stored, int(steps.stop.value) - 1 + stored

@@ -26,7 +26,7 @@ NAME_ARGUMENT = "name"
 
 @dataclass(frozen=True)
 class Arguments:
-    """What the signatures of an op are made of."""
+    """Parts of the signatures of an op."""
 
     inputs: tuple[m.Tensor | m.Sizes, ...]
     attrs: tuple[m.Attr, ...]

@@ -126,7 +126,7 @@ def test_explain_says_what_passes_did_and_what_nodes_cost(small: Run) -> None:
     rows = re.findall(r"^ +\d+ +\d+\.\d+ +\d+\.\d+ +(\d+\.\d+)  \w+ -> ", result.stdout, re.MULTILINE)
     assert 2 <= len(rows) <= 4
     table = result.stdout[result.stdout.index(" node ") :]
-    times = {name: float(re.search(rf"^ +{name} +(\d+\.\d)  by ", table, re.MULTILINE)[1])  # type: ignore[index]
+    times = {name: float(re.search(rf"^ +{name} +(\d+\.\d)  by ", table, re.MULTILINE)[1])
              for name in ("sum", "run", "call")}  # fmt: skip
     assert times["sum"] == pytest.approx(sum(map(float, rows)), abs=0.1 * len(rows))
     assert times["sum"] <= times["run"] + 0.1

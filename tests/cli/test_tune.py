@@ -47,7 +47,7 @@ def test_a_busy_machine_is_told_with_the_spread_of_times(here: Run, monkeypatch:
     pattern = r"note: Conv2D: the default schedule took from [\d.]+ [um]s to [\d.]+ [um]s: this machine is busy, .*\n"
     assert re.fullmatch(pattern, result.stderr)
     assert told[0] == "tuning Conv2D"
-    assert [int(re.search(r"(\d+) others tried", line)[1]) for line in told[1:]] == list(range(1, len(told)))  # type: ignore[index]
+    assert [int(re.search(r"(\d+) others tried", line)[1]) for line in told[1:]] == list(range(1, len(told)))
     assert re.search(rf"default .* us, {len(told) - 1} others tried", result.stdout)
     monkeypatch.setattr(tuner, "STEADY", float("inf"))
     assert here("tune", "Conv2D", *WITH, *CALL, "--seconds", "0").stderr == ""

@@ -75,8 +75,8 @@ def test_a_planted_difference_is_found_at_its_node(monkeypatch: pytest.MonkeyPat
     right = contestants.opgen_of
 
     def planted(model: object) -> contestants.Run:
-        run = right(model)  # type: ignore[arg-type]
-        after = any(n.op_type == "Softmax" for n in model.graph.node)  # type: ignore[attr-defined]
+        run = right(model)
+        after = any(n.op_type == "Softmax" for n in model.graph.node)
         return lambda feeds: {n: a * np.float32(1.001 if after else 1) for n, a in run(feeds).items()}
 
     monkeypatch.setattr(case, "opgen_of", planted)

@@ -19,7 +19,7 @@ ORDER = (*range(BINDINGS), 0)
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a case: `verdict` is a word of VERDICTS; `operator` made the first value that differs."""
+    """Outcome of a case: `verdict` is a word of VERDICTS; `operator` made the first value that differs."""
 
     verdict: str
     operator: str = ""

@@ -1,4 +1,4 @@
-"""What computes a model: opgen, and ONNX Runtime where it is installed."""
+"""Runners of a model: opgen, and ONNX Runtime where it is installed."""
 
 from __future__ import annotations
 

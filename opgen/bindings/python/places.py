@@ -93,7 +93,7 @@ class Places(MetaPathFinder, Loader):
         """Return the module of a name, made if no function of it is alive in this process."""
         try:
             made = self._alive.get(spec.name) or self._make(*(self.recipe(spec.name) or ()))
-        except Exception as error:  # whatever it is, the call of a function tells it
+        except Exception as error:  # a pool waits for ever on a task that cannot be read: its call raises the reason
             made = Lost(f"cannot make in this process what was pickled: {brief(str(error), 1500)}")
         return cast("ModuleType", made)
 

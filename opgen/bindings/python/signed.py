@@ -85,7 +85,7 @@ def _or_none(annotation: str) -> str:
 
 
 def _annotation(op: OpSpec, own: dict[str, ParameterView], name: str) -> str:
-    """What an argument takes in any signature."""
+    """Return the types that an argument takes in any signature."""
     kinds = [_annotated(op, own, a) for s in op.signatures for a in s.arguments if a.name == name]
     parts = dict.fromkeys(part for kind in kinds for part in kind.split(" | "))
     words = next((p for p in parts if p.startswith("Literal[")), "")  # the op's own come first: all there are
@@ -134,7 +134,7 @@ def _overload(op: OpSpec, own: dict[str, ParameterView], argument: SignatureArgu
 
 
 def _annotated(op: OpSpec, own: dict[str, ParameterView], argument: SignatureArgument) -> str:
-    """What an argument takes in one signature."""
+    """Return the type that an argument takes in one signature."""
     plain = own[argument.name].annotation
     if isinstance(argument.form, Elements):
         return f"int | {plain}"

@@ -1,4 +1,4 @@
-"""What scales a value by constants goes into the constants that it is summed with.
+"""Fold constant factors of a value into the constants that it is summed with.
 
     y = sum[k](x[i, k] * scale[k] * w[k, j])
 

@@ -20,7 +20,7 @@ SPEC = """op Twice {{ type T in {{float32}} input x: T[n] output y: T[n] y[i] = 
 """
 OPTIONS = ("--target", "x86-64-v2", "--jobs", "1")
 BEGINS = (b"", b"mine", b"\x7fELF\2\1\1", b"!<arch>\n", b"PK\3\4", b"/* my own */\n", b"# by hand\n", b"OPGENW2\n")
-"""What files of others begin with."""
+"""First bytes of files that others wrote."""
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL)
 KINDS = ("file", "file", "file", "link", "folder", "pipe")
 PATIENCE = 120.0
@@ -119,7 +119,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def kind_of(path: Path) -> str:
-    """What a path is: one of `KINDS`."""
+    """Return the kind of a path: one of `KINDS`."""
     mode = path.lstat().st_mode
     return next(k for k, is_it in (("link", stat.S_ISLNK), ("folder", stat.S_ISDIR), ("pipe", stat.S_ISFIFO),
                                    ("file", stat.S_ISREG)) if is_it(mode))  # fmt: skip

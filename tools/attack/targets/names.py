@@ -129,7 +129,7 @@ def _file(choose: random.Random, suffix: str) -> str:
 
 
 def _built(path: Path, place: Path, options: Sequence[str], shown: str) -> bool:
-    """Whether a library was built; else it was refused in words."""
+    """Return True if a library was built; else it was refused in words."""
     run(["build", str(path), "-o", str(place / "out"), *options], shown)
     return (place / "out").exists()
 
