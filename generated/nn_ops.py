@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, NoReturn, overload
 
-from opgen.runtime.arguments import Integers
-from opgen.runtime.call import Call
-from opgen.runtime.checks import Checks
-from opgen.runtime.dimensions import logical, padded, rows
-from opgen.runtime.plan import Prepared
-from opgen.runtime.signatures import Elements, InPlace, Signature, Signatures, Takes
-from opgen.runtime.specialize import Library
-from opgen.runtime.tensors import Array, TensorLike, plain_vector
+from opgen.runtime.call.arguments import Integers
+from opgen.runtime.call.call import Call
+from opgen.runtime.call.checks import Checks
+from opgen.runtime.call.dimensions import logical, padded, rows
+from opgen.runtime.call.plan import Prepared
+from opgen.runtime.call.signatures import Elements, InPlace, Signature, Signatures, Takes
+from opgen.runtime.call.specialize import Library
+from opgen.runtime.call.tensors import Array, TensorLike, plain_vector
 
 __all__ = [
     "conv2d",

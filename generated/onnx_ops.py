@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from typing import Literal, NoReturn
 
 from opgen.bindings.python.generic import Generic
-from opgen.runtime.arguments import Integers, Numbers
-from opgen.runtime.call import Call
-from opgen.runtime.checks import Checks
-from opgen.runtime.dimensions import rows
-from opgen.runtime.recording import counted
-from opgen.runtime.plan import Prepared, PreparedSeveral
-from opgen.runtime.specialize import Library
-from opgen.runtime.tensors import Array, TensorLike
+from opgen.runtime.call.arguments import Integers, Numbers
+from opgen.runtime.call.call import Call
+from opgen.runtime.call.checks import Checks
+from opgen.runtime.call.dimensions import rows
+from opgen.runtime.call.recording import counted
+from opgen.runtime.call.plan import Prepared, PreparedSeveral
+from opgen.runtime.call.specialize import Library
+from opgen.runtime.call.tensors import Array, TensorLike
 
 __all__ = [
     "absolute",

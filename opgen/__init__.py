@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from opgen import ops
     from opgen.bindings.python.live import gradient, load
+    from opgen.compiler.algorithms import algorithms
     from opgen.compiling import compile
-    from opgen.runtime.algorithms import algorithms
-    from opgen.runtime.counters import counters
-    from opgen.runtime.empty import empty
-    from opgen.runtime.placement import device, to_device
-    from opgen.runtime.version import VERSION as __version__
+    from opgen.runtime.call.counters import counters
+    from opgen.runtime.call.placement import device, to_device
+    from opgen.runtime.memory.empty import empty
+    from opgen.version import VERSION as __version__
 
 __all__ = [
     "__version__",
@@ -42,16 +42,16 @@ __all__ = [
 ]
 
 _PLACES = {
-    "__version__": ("opgen.runtime.version", "VERSION"),
-    "algorithms": ("opgen.runtime.algorithms", "algorithms"),
+    "__version__": ("opgen.version", "VERSION"),
+    "algorithms": ("opgen.compiler.algorithms", "algorithms"),
     "compile": ("opgen.compiling", "compile"),
-    "counters": ("opgen.runtime.counters", "counters"),
-    "device": ("opgen.runtime.placement", "device"),
-    "empty": ("opgen.runtime.empty", "empty"),
+    "counters": ("opgen.runtime.call.counters", "counters"),
+    "device": ("opgen.runtime.call.placement", "device"),
+    "empty": ("opgen.runtime.memory.empty", "empty"),
     "gradient": ("opgen.bindings.python.live", "gradient"),
     "load": ("opgen.bindings.python.live", "load"),
     "ops": ("opgen.ops", None),
-    "to_device": ("opgen.runtime.placement", "to_device"),
+    "to_device": ("opgen.runtime.call.placement", "to_device"),
 }
 """The module that has each public name, and the name there; None for the module itself."""
 

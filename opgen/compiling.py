@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, overload
 
 if TYPE_CHECKING:
-    from opgen.graph.function import CompiledFunction
-    from opgen.graph.making import Progress
-    from opgen.graph.model import Model
-    from opgen.graph.nodes import Graph
-    from opgen.graph.staged import StagedModel
+    from opgen.graph.build.model import Model
+    from opgen.graph.compiled.function import CompiledFunction
+    from opgen.graph.compiled.staged import StagedModel
+    from opgen.graph.ir.nodes import Graph
+    from opgen.graph.kernels.parallel_build import Progress
     from opgen.onnx.source import ModelSource
 
 
@@ -29,9 +29,10 @@ def compile(
     is captured when it is called.  A program is made when a call with new sizes comes; `progress` is told how many of
     its kernels are done, of how many, and what is being done.
 
-    Memory is bounded whatever sizes come: `opgen.graph.programs.PROGRAMS` programs are kept, those used last, and for
-    runs one arena each, none larger than the largest of these programs needs; weights are there once for all programs.
-    The first `opgen.graph.variety.SPECIAL` combinations of sizes get kernels of their own, further ones share kernels.
+    Memory is bounded whatever sizes come: `opgen.graph.program.programs.PROGRAMS` programs are kept, those used last,
+    and for runs one arena each, none larger than the largest of these programs needs; weights are there once for all
+    programs.  The first `opgen.graph.program.bucketing.SPECIAL` combinations of sizes get kernels of their own, further
+    ones share kernels.
 
         model = opgen.compile("model.onnx")
         y = model(x)
@@ -45,15 +46,15 @@ def compile(
     if isinstance(source, str | os.PathLike | bytes | bytearray | memoryview):
         whole = bytes(source) if isinstance(source, bytearray | memoryview) else source
         return _pickled_as(of_source(whole, progress), whole)
-    from opgen.graph.model import Model
-    from opgen.graph.nodes import Graph
+    from opgen.graph.build.model import Model
+    from opgen.graph.ir.nodes import Graph
 
     if isinstance(source, Graph):
         return _pickled_as(of_graph(source, progress), source)
     if isinstance(source, Model):
         return _pickled_as(of_model(source, progress), source)
     if callable(source):
-        from opgen.graph.function import CompiledFunction
+        from opgen.graph.compiled.function import CompiledFunction
 
         return CompiledFunction(source, progress)
     from opgen.onnx.load import load
@@ -74,7 +75,7 @@ def of_source(
     from opgen.onnx.known import KnownModel
 
     model = KnownModel(source)
-    from opgen.graph.staged import StagedModel  # while the file is hashed
+    from opgen.graph.compiled.staged import StagedModel  # while the file is hashed
 
     outline, recall = model.known()
     inputs = {i.name: i.dtype for i in outline.inputs}
@@ -83,16 +84,16 @@ def of_source(
 
 def of_model(model: Model, progress: Progress | None = None) -> StagedModel:
     """A model whose sizes may be open."""
-    from opgen.graph import staged
+    from opgen.graph.compiled import staged
 
     return staged.of_model(model, progress)
 
 
 def of_graph(graph: Graph, progress: Progress | None = None) -> StagedModel:
     """A graph, which is for its sizes alone."""
-    from opgen.graph.compiled import as_is
-    from opgen.graph.staged import StagedModel
-    from opgen.graph.values import Input, Outline
+    from opgen.graph.compiled.compiled import as_is
+    from opgen.graph.compiled.staged import StagedModel
+    from opgen.graph.ir.values import Input, Outline
 
     types = {v.name: v.dtype for v in graph.inputs}
     declared = tuple(Input(v.name, v.dtype, v.shape) for v in graph.inputs)

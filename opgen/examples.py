@@ -12,23 +12,23 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from opgen.compiler.limits import CheckedKernel
 from opgen.diagnostics import CheckFailed, Span
+from opgen.diagnostics.calls import ArgumentError
 from opgen.dtypes import DTYPES, DType
 from opgen.loop.arithmetic import Array
 from opgen.loop.interpret import Counters, interpret
 from opgen.lower import Variant, lower, structural_attrs
-from opgen.runtime.buffers import numpy_dtype
-from opgen.runtime.elements import refused
-from opgen.runtime.errors import ArgumentError
-from opgen.runtime.limits import CheckedKernel
-from opgen.spec import model as m
-from opgen.spec import syntax as s
-from opgen.spec.arguments import CallError
-from opgen.spec.examples import check_example, environment_of, shape_of, type_of
+from opgen.runtime.call.elements import refused
+from opgen.runtime.memory.buffers import numpy_dtype
+from opgen.spec.call.arguments import CallError
+from opgen.spec.check.examples import check_example, environment_of, shape_of, type_of
 from opgen.spec.generic.examples import plain_examples
-from opgen.spec.limits import EXAMPLE_STEPS
-from opgen.spec.measure import weight
-from opgen.spec.report import Report
+from opgen.spec.model import model as m
+from opgen.spec.resolve.measure import weight
+from opgen.spec.syntax import nodes as s
+from opgen.spec.syntax.limits import EXAMPLE_STEPS
+from opgen.spec.syntax.report import Report
 
 UNITS = 8
 """Units in the last place of the largest element by which elements may differ: who works them out rounds otherwise."""

@@ -3,7 +3,8 @@
     spec -> model -> loop -> schedule -> scheduled -> legal -> llvm -> asm
                              \\-> why                       \\-> cuda -> ptx
 
-Each stage is computed when it is first asked for.  These are the steps that a call takes (`opgen.runtime.specialize`).
+Each stage is computed when it is first asked for.  These are the steps that a call takes
+(`opgen.runtime.call.specialize`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from opgen.codegen import cuda
 from opgen.codegen.llvm import compile as machine
 from opgen.codegen.llvm.emit import emit
 from opgen.codegen.llvm.target import Target
+from opgen.compiler import tuned
+from opgen.compiler.cuda.ptx import ptx
+from opgen.compiler.limits import CheckedKernel
 from opgen.diagnostics import InternalError, Span, UserError
 from opgen.locks import cached_property
 from opgen.loop.bind import bind
@@ -24,14 +28,11 @@ from opgen.loop.print import print_kernel
 from opgen.lower import Lowered, Variant, lower, structural_attrs
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
-from opgen.runtime import tuned
-from opgen.runtime.devices.ptx import ptx
-from opgen.runtime.limits import CheckedKernel
 from opgen.schedule.default import default_schedule
 from opgen.schedule.schedule import Schedule, apply
 from opgen.schedule.why import why
-from opgen.spec.environment import Environment
-from opgen.spec.model import Algorithm, Attr, Module, OpSpec
+from opgen.spec.call.environment import Environment
+from opgen.spec.model.model import Algorithm, Attr, Module, OpSpec
 from opgen.spec.unparse import write_algorithm, write_op
 
 Stage: TypeAlias = Literal[

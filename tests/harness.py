@@ -11,8 +11,8 @@ import numpy as np
 from opgen.loop.interpret import interpret
 from opgen.loop.nodes import Kernel
 from opgen.lower import Variant, lower, structural_attrs
-from opgen.spec.model import Module, OpSpec
-from opgen.spec.shapes import Environment, evaluate, solve
+from opgen.spec.call.shapes import Environment, evaluate, solve
+from opgen.spec.model.model import Module, OpSpec
 
 Arrays = Mapping[str, np.ndarray]
 Run = Callable[[Kernel, Arrays, Mapping[str, int | float]], dict[str, np.ndarray]]

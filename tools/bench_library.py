@@ -18,14 +18,14 @@ import click
 import numpy as np
 
 from opgen.cli.options import GivenPath
+from opgen.compiler import toolchain
 from opgen.grad.load import load
 from opgen.lower import Variant
 from opgen.pipeline import Pipeline
-from opgen.runtime import toolchain
-from opgen.runtime.kernel import compile_kernel
+from opgen.runtime.kernels.kernel import compile_kernel
 from opgen.runtime.threads import set_num_threads
-from opgen.spec.model import Module, Sizes
-from opgen.spec.shapes import solve
+from opgen.spec.call.shapes import solve
+from opgen.spec.model.model import Module, Sizes
 from tools.bench.layers import LAYERS, Case, Choice, read_cases
 from tools.c_library import Library
 

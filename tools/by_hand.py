@@ -15,12 +15,12 @@ from pathlib import Path
 
 import click
 
+from opgen.compiler import toolchain
 from opgen.grad import load
 from opgen.loop.nodes import Kernel
 from opgen.pipeline import Pipeline, variant_of
-from opgen.runtime import toolchain
+from opgen.runtime.measuring.tuner import Runner
 from opgen.runtime.threads import set_num_threads
-from opgen.runtime.tuner import Runner
 from opgen.schedule.parse import parse_steps
 from opgen.schedule.schedule import Schedule, apply
 from opgen.spec import solve

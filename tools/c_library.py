@@ -27,7 +27,7 @@ from opgen.bindings.c.interface import MESSAGE_SIZE
 from opgen.bindings.c.names import STRUCT_SIZE, OpNames, spellings
 from opgen.diagnostics import UserError
 from opgen.dtypes import DLPACK_CODES, DTYPES
-from opgen.spec.model import Module, OpSpec
+from opgen.spec.model.model import Module, OpSpec
 
 _KINDS: dict[str, Any] = {"int": c_int64, "float": c_double, "bool": c_int64}
 

@@ -20,6 +20,7 @@ from opgen.codegen import cuda
 from opgen.codegen.llvm import compile as machine
 from opgen.codegen.llvm.emit import emit
 from opgen.codegen.llvm.target import Target
+from opgen.compiler import toolchain
 from opgen.grad import gradient
 from opgen.grad.load import derived
 from opgen.loop.bind import bind
@@ -30,12 +31,11 @@ from opgen.lower import lower
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
 from opgen.pipeline import variant_of
-from opgen.runtime import toolchain
 from opgen.schedule.default import scheduled
 from opgen.schedule.schedule import apply
 from opgen.spec import load_text, solve
-from opgen.spec.environment import evaluate
-from opgen.spec.model import Module, OpSpec
+from opgen.spec.call.environment import evaluate
+from opgen.spec.model.model import Module, OpSpec
 
 Shapes = dict[str, tuple[int, ...]]
 

@@ -18,11 +18,11 @@ from dataclasses import dataclass
 
 import click
 
+from opgen.compiler import toolchain
 from opgen.grad import load
 from opgen.pipeline import Pipeline, variant_of
-from opgen.runtime import toolchain
+from opgen.runtime.measuring.tuner import Candidate, Runner, decided
 from opgen.runtime.threads import set_num_threads
-from opgen.runtime.tuner import Candidate, Runner, decided
 from opgen.schedule.auto.decisions import Decisions
 from opgen.schedule.cost.calibration import CANDIDATES
 from opgen.schedule.why import choices

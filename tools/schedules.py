@@ -28,13 +28,13 @@ from typing import TypeAlias
 
 import click
 
+from opgen.compiler.choose import takes
 from opgen.grad import load
 from opgen.loop.nodes import Kernel
 from opgen.loop.print import print_kernel
 from opgen.machine import Cache, Machine, typical
 from opgen.passes.legalize import legalize
 from opgen.pipeline import Pipeline, variant_of
-from opgen.runtime.choose import takes
 from opgen.schedule.default import scheduled
 from opgen.spec import solve
 from tools.bench.kernels import pipeline_of

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from opgen.spec import tables
+from opgen.spec.syntax import tables
 
 PLACE = Path(tables.__file__).with_name(tables.NAME)
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import ClassVar
 
 from opgen.diagnostics import InternalError
-from opgen.spec.model import (
+from opgen.spec.model.model import (
     Apply,
     AttrValue,
     BitCast,

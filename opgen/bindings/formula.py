@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from opgen.bindings.expressions import Printer
-from opgen.spec.model import (
+from opgen.spec.model.model import (
     Apply,
     AttrValue,
     BitCast,
@@ -25,7 +25,7 @@ from opgen.spec.model import (
     SizeOf,
     Tensor,
 )
-from opgen.spec.updates import layers, word_of
+from opgen.spec.resolve.updates import layers, word_of
 
 
 class Formula(Printer):

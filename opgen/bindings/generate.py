@@ -27,11 +27,11 @@ from opgen.bindings.python.render import render_module
 from opgen.diagnostics import UserError
 from opgen.examples import verify_examples
 from opgen.grad.load import load
-from opgen.spec.limits import LISTED, LISTED_TOGETHER
 from opgen.spec.loading import flatten, imported
-from opgen.spec.measure import weight
-from opgen.spec.model import Module
-from opgen.spec.names import why_no_module
+from opgen.spec.model.model import Module
+from opgen.spec.resolve.measure import weight
+from opgen.spec.resolve.names import why_no_module
+from opgen.spec.syntax.limits import LISTED, LISTED_TOGETHER
 
 Progress = Callable[[str], None]
 

@@ -16,8 +16,8 @@ from opgen.bindings.programs import build as programs
 from opgen.bindings.programs import java as java_of_models
 from opgen.bindings.publish import output
 from opgen.bindings.workplace import write
-from opgen.graph.nodes import Graph
-from opgen.spec.model import Module
+from opgen.graph.ir.nodes import Graph
+from opgen.spec.model.model import Module
 
 
 @dataclass(frozen=True)

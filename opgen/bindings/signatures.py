@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from opgen.spec.model import Elements, InPlace, OpSpec, SignatureArgument
+from opgen.spec.model.model import Elements, InPlace, OpSpec, SignatureArgument
 
 
 def calls(op: OpSpec) -> Iterator[tuple[str, str]]:

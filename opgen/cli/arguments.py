@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from opgen.diagnostics import UserError, did_you_mean
 from opgen.dtypes import ALIASES, DTYPES, lookup
-from opgen.spec import model as m
-from opgen.spec.shapes import AttrArgument
+from opgen.spec.call.shapes import AttrArgument
+from opgen.spec.model import model as m
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _DIGITS = 18

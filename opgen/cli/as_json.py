@@ -13,7 +13,7 @@ from opgen.diagnostics import Diagnostic
 if TYPE_CHECKING:
     from opgen.cli.arguments import Arguments
     from opgen.pipeline import Pipeline
-    from opgen.spec.model import Algorithm, Module, OpSpec
+    from opgen.spec.model.model import Algorithm, Module, OpSpec
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from opgen.bindings.c.build import Options
     from opgen.bindings.c.kernels import Special
     from opgen.bindings.libraries import Built, Java
-    from opgen.spec.model import Module, OpSpec, Specialization
+    from opgen.spec.model.model import Module, OpSpec, Specialization
 
 
 @click.command("build")
@@ -210,7 +210,7 @@ def _special(module: Module, text: str) -> Special | tuple[str, Specialization]:
     """
     from opgen.bindings.c.kernels import Special
     from opgen.cli.arguments import partial_call, read_arguments
-    from opgen.spec.model import Sizes
+    from opgen.spec.model.model import Sizes
 
     name, *parts = text.split(":")
     op = _ops(module)[name]

@@ -10,9 +10,9 @@ from pathlib import Path
 from opgen import files
 from opgen.cli.forms import Form, Given, first_example
 from opgen.diagnostics import UserError, did_you_mean
-from opgen.spec import model as m
-from opgen.spec import syntax as s
-from opgen.spec.names import snake_case, why_no_op
+from opgen.spec.model import model as m
+from opgen.spec.resolve.names import snake_case, why_no_op
+from opgen.spec.syntax import nodes as s
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 RESULTS = "results"

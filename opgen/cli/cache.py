@@ -13,7 +13,7 @@ def command() -> None:
 @command.command("info")
 def info() -> None:
     """Says where the cache is and what it holds."""
-    from opgen.runtime import cache
+    from opgen.cache import entries as cache
 
     place = cache.location()
     if place is None:
@@ -26,7 +26,7 @@ def info() -> None:
 @command.command("clear")
 def clear() -> None:
     """Removes every kernel in the cache; they are built again when they are called."""
-    from opgen.runtime import cache
+    from opgen.cache import entries as cache
 
     click.echo(f"removed {count(cache.clear())}")
 

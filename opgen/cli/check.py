@@ -16,7 +16,7 @@ from opgen.cli.progress import working
 from opgen.diagnostics import Diagnostic, DiagnosticError, Span
 
 if TYPE_CHECKING:
-    from opgen.spec.model import Module
+    from opgen.spec.model.model import Module
 
 
 @click.command("check")

@@ -21,7 +21,7 @@ def command(measure: bool, as_json: bool) -> None:
     Schedules are made for the rates shown.  They are assumed by the kind of CPU until --measure has measured them; the
     file that OPGEN_MACHINE names replaces any of them.  With --json: {topic: finding}.
     """
-    from opgen.runtime.diagnosis import describe
+    from opgen.runtime.measuring.diagnosis import describe
 
     if measure:
         click.echo(measured(), err=as_json)
@@ -39,7 +39,7 @@ def command(measure: bool, as_json: bool) -> None:
 
 def measured() -> str:
     """Measures, and says where the result lies."""
-    from opgen.runtime.measure import measure_and_keep
+    from opgen.runtime.measuring.rates import measure_and_keep
 
     _, path = measure_and_keep()
     return (

@@ -20,7 +20,7 @@ def command(specs: tuple[Path, ...], check: bool) -> None:
 
     SPECS are files or folders of `.op` files.
     """
-    from opgen.spec.format import format_source
+    from opgen.spec.syntax.format import format_source
 
     changed: list[Path] = []
     mistakes: list[Diagnostic] = []

@@ -9,12 +9,12 @@ from shlex import quote
 from opgen.cli.arguments import Arguments, integers, names_known, type_name
 from opgen.diagnostics import UserError
 from opgen.dtypes import lookup
-from opgen.spec import model as m
-from opgen.spec import syntax as s
+from opgen.spec.call.shapes import AttrArgument
 from opgen.spec.generic import Argument, Instance, instance, known_sizes
 from opgen.spec.generic.examples import examples_of
-from opgen.spec.report import Report
-from opgen.spec.shapes import AttrArgument
+from opgen.spec.model import model as m
+from opgen.spec.syntax import nodes as s
+from opgen.spec.syntax.report import Report
 
 OPEN = "?"
 """A size that is left open: of an op with such sizes is the kernel for all of them."""

@@ -16,7 +16,7 @@ from opgen.dtypes import ALIASES, DTYPES
 from opgen.schedule.parse import COMMANDS
 from opgen.spec.generic.lists import LISTS, SINGLE
 from opgen.spec.generic.types import PREDICATES
-from opgen.spec.scalars import PAIR_FUNCTIONS, SCALAR_FUNCTIONS
+from opgen.spec.resolve.scalars import PAIR_FUNCTIONS, SCALAR_FUNCTIONS
 
 STYLE = "monokai"
 

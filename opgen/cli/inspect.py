@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from opgen.cli.forms import Given
     from opgen.pipeline import Stage
     from opgen.schedule.schedule import Schedule
-    from opgen.spec.model import OpSpec
+    from opgen.spec.model.model import OpSpec
 
 LANGUAGES = {
     "spec": "spec",

@@ -11,9 +11,9 @@ from opgen.diagnostics import UserError, did_you_mean
 from opgen.locks import cached_property
 
 if TYPE_CHECKING:
-    from opgen.graph.nodes import Graph, Node
-    from opgen.graph.program import Program
-    from opgen.graph.staged import Stages
+    from opgen.graph.compiled.staged import Stages
+    from opgen.graph.ir.nodes import Graph, Node
+    from opgen.graph.program.program import Program
     from opgen.pipeline import Pipeline, Stage
     from opgen.schedule.schedule import Schedule
 
@@ -35,17 +35,17 @@ class Inspected:
     @cached_property
     def program(self) -> Program:
         """Its program, made if it is not in the cache."""
-        from opgen.graph.program import program
+        from opgen.graph.program.program import program
 
         return program(self.graph)
 
     def text(self, stage: str, after: str | None) -> str:
         """The model at a stage.  Of graphs that after each pass, or `after` one."""
-        from opgen.graph.explain import plan_text
-        from opgen.graph.program import ENTRY
-        from opgen.graph.program_ir import entry_ir
-        from opgen.graph.text import print_graph
-        from opgen.runtime import toolchain
+        from opgen.compiler import toolchain
+        from opgen.graph.ir.text import print_graph
+        from opgen.graph.program.explain import plan_text
+        from opgen.graph.program.program import ENTRY
+        from opgen.graph.program.program_ir import entry_ir
 
         if after is not None and stage != "graph":
             raise UserError(f"--after is for --stage graph, not {stage}")
@@ -62,7 +62,7 @@ class Inspected:
 
     def _passes(self) -> list[str]:
         """The graph as it was resolved and after each pass that changed it."""
-        from opgen.graph.text import print_graph
+        from opgen.graph.ir.text import print_graph
 
         found, before = [], None
         for name, graph in self.stages.after.items():
@@ -75,7 +75,7 @@ class Inspected:
 
     def explanation(self) -> str:
         """What passes did, the memory, and the nodes with their work."""
-        from opgen.graph.explain import explained
+        from opgen.graph.program.explain import explained
         from opgen.runtime.threads import get_num_threads
 
         return explained(self.stages.report, self.graph, self.program, get_num_threads())
@@ -93,9 +93,9 @@ class Inspected:
 
     def line(self, node: Node, target: str | None, schedule: Schedule | None) -> Pipeline:
         """A node's op on its way to machine code, for the node's sizes; `target` None means a CUDA device."""
-        from opgen.graph.bound import bound
+        from opgen.compiler import toolchain
+        from opgen.graph.ir.bound import bound
         from opgen.pipeline import Pipeline
-        from opgen.runtime import toolchain
 
         call, machine = bound(self.graph, node), None if target is None else toolchain.target(target)
         return Pipeline(node.op.module, node.op.spec, call.variant, call.environment, machine, schedule)
@@ -103,9 +103,9 @@ class Inspected:
 
 def inspected(path: str, shapes: tuple[str, ...], dims: tuple[str, ...]) -> Inspected:
     """The model of a file, resolved for sizes and gone through all passes."""
-    from opgen.graph.problems import UndecidedError
-    from opgen.graph.resolve import resolve
-    from opgen.graph.staged import stages
+    from opgen.graph.build.resolve import resolve
+    from opgen.graph.compiled.staged import stages
+    from opgen.graph.ir.problems import UndecidedError
 
     model = read_model(path)
     try:

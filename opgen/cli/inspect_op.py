@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from opgen.pipeline import Pipeline
     from opgen.schedule.schedule import Schedule
     from opgen.schedule.targets import Target
-    from opgen.spec.model import GenericOp, Module, OpSpec
+    from opgen.spec.model.model import GenericOp, Module, OpSpec
 
 
 def pipeline(
     module: Module, spec: OpSpec, arguments: Arguments, target: str | None, schedule: Schedule | None
 ) -> Pipeline:
     """The pipeline of what was asked for; `target` None means a CUDA device."""
+    from opgen.compiler import toolchain
     from opgen.pipeline import Pipeline, variant_of
-    from opgen.runtime import toolchain
     from opgen.spec import solve
 
     call = None
@@ -39,7 +39,7 @@ def pipeline(
 
 def by_algorithm(found: Pipeline, name: str) -> Pipeline:
     """The pipeline of an algorithm of an op, if it is for what was asked for."""
-    from opgen.runtime.choose import takes
+    from opgen.compiler.choose import takes
 
     known = {a.name: a for a in found.op.algorithms}
     if name not in known:
@@ -84,7 +84,7 @@ def find(name: str, specs: Path) -> tuple[Module, OpSpec | GenericOp]:
 def as_declared(op: OpSpec | GenericOp) -> str | None:
     """A generic op as its file has it; None for any other, which its pipeline shows."""
     from opgen.pipeline import source_lines
-    from opgen.spec.model import GenericOp
+    from opgen.spec.model.model import GenericOp
 
     return source_lines(op.span) + "\n" if isinstance(op, GenericOp) and op.span is not None else None
 
@@ -93,7 +93,7 @@ def read_call(module: Module, op: OpSpec | GenericOp, given: Given) -> tuple[Mod
     """What the options of a command say of a call of an op; of a generic one the plain op that the call makes."""
     from opgen.cli.arguments import read_arguments
     from opgen.cli.forms import read_form
-    from opgen.spec.model import GenericOp
+    from opgen.spec.model.model import GenericOp
 
     if isinstance(op, GenericOp):
         return read_form(module, op, given)

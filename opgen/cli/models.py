@@ -11,8 +11,8 @@ import click
 from opgen.diagnostics import UserError, did_you_mean
 
 if TYPE_CHECKING:
-    from opgen.graph.model import Model
-    from opgen.graph.values import Input, Kind, Outline
+    from opgen.graph.build.model import Model
+    from opgen.graph.ir.values import Input, Kind, Outline
 
 _SIZE = re.compile(r"[0-9]{1,18}")
 

@@ -62,7 +62,7 @@ def command(name: str, folder: Path) -> None:
     NAME is in snake case: it becomes the name of the Python module.
     """
     from opgen.spec.loading import load_text
-    from opgen.spec.names import why_no_module
+    from opgen.spec.resolve.names import why_no_module
 
     stem = name.removesuffix(".op")
     if not stem.isidentifier() or not stem.isascii() or keyword.iskeyword(stem):

@@ -16,7 +16,7 @@ _NAMES = {
 
 def rates_note() -> str | None:
     """Return the note on estimates; None if rates were measured or given, or are near the assumed ones."""
-    from opgen.runtime.measure import observed
+    from opgen.runtime.measuring.rates import observed
 
     found = {name: true / assumed for name, (assumed, true) in observed().items() if name in _NAMES}
     if all(1 / FAR <= ratio <= FAR for ratio in found.values()):

@@ -19,8 +19,8 @@ from opgen.cli.progress import bar
 from opgen.diagnostics import UserError, did_you_mean
 
 if TYPE_CHECKING:
-    from opgen.graph.compiled import CompiledModel
-    from opgen.graph.values import Array, Outline
+    from opgen.graph.compiled.compiled import CompiledModel
+    from opgen.graph.ir.values import Array, Outline
 
 LONG = 2.0
 """Seconds that repeated runs take in all, about."""
@@ -89,7 +89,7 @@ def command(
 
 def _call_row(seconds: float) -> str:
     """Return the last row of the table of nodes: what a call takes, and what that is beside them."""
-    from opgen.graph.amounts import count
+    from opgen.graph.program.amounts import count
     from opgen.runtime.threads import get_num_threads
 
     also = "tensors looked at, results in new memory, threads started and waited for"
@@ -118,7 +118,7 @@ def tensors(
     model: Outline, found: Mapping[str, Array], random: bool, shapes: Sequence[str], dims: Sequence[str], seed: int
 ) -> dict[str, Array]:
     """The values of all inputs, at random where none are given."""
-    from opgen.graph.drawn import drawn
+    from opgen.graph.compiled.random_inputs import drawn
 
     missing = [i for i in model.inputs if i.name not in found]
     if missing and not random:
@@ -188,7 +188,7 @@ def _show(
     seconds: Sequence[float],
     compiled: CompiledModel,
 ) -> None:
-    from opgen.graph.amounts import count, memory
+    from opgen.graph.program.amounts import count, memory
     from opgen.runtime.threads import get_num_threads
 
     threads = get_num_threads()
@@ -215,7 +215,7 @@ def _as_json(
     seconds: Sequence[float],
     compiled: CompiledModel,
 ) -> Mapping[str, object]:
-    from opgen.graph.amounts import weight_bytes
+    from opgen.graph.program.amounts import weight_bytes
     from opgen.runtime.threads import get_num_threads
 
     def arrays(of: Mapping[str, Array]) -> list[Mapping[str, object]]:

@@ -11,8 +11,11 @@ def require_settings() -> None:
 
     Each is read by the module that goes by it; the table of all is in `opgen/runtime/README.md`.
     """
-    from opgen.graph import limits
-    from opgen.runtime import algorithms, cache, placement, specialize, threads
+    from opgen.cache import entries as cache
+    from opgen.compiler import algorithms
+    from opgen.graph.program import limits
+    from opgen.runtime import threads
+    from opgen.runtime.call import placement, specialize
 
     cache.default()
     threads.get_num_threads()

@@ -96,9 +96,10 @@ def command(
 def _tune(call: TuneCall, specs: Path, seconds: float, seed: int, given: Schedule | None) -> str:
     """Tune one call; what came of it."""
     from opgen.cli.forms import Given
-    from opgen.runtime import threads, tuned
-    from opgen.runtime.sharing import is_for_one
-    from opgen.runtime.tuner import tune
+    from opgen.compiler import tuned
+    from opgen.compiler.sharing import is_for_one
+    from opgen.runtime import threads
+    from opgen.runtime.measuring.tuner import tune
 
     if tuned.place() is None:
         raise UserError("there is no file for what is found: set OPGEN_TUNED to a file, or turn the cache on")
@@ -148,7 +149,7 @@ def _time(seconds: float) -> str:
 
 def _beside(line: Pipeline) -> str:
     """What is to be said if calls take another kernel than the one that was tuned."""
-    from opgen.runtime.choose import Chooser
+    from opgen.compiler.choose import Chooser
 
     assert line.call is not None
     definition = replace(line, algorithm=None)
@@ -160,7 +161,7 @@ def _beside(line: Pipeline) -> str:
 
 
 def _show() -> None:
-    from opgen.runtime import tuned
+    from opgen.compiler import tuned
 
     click.echo(tuned.finding())
     for e in tuned.entries():
@@ -169,7 +170,7 @@ def _show() -> None:
 
 
 def _forget(word: str) -> None:
-    from opgen.runtime import tuned
+    from opgen.compiler import tuned
 
     count = tuned.forget(word)
     if not count and word != "all":

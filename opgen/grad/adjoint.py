@@ -23,7 +23,7 @@ from opgen.grad.solve import composite, digits_apart, solve, within
 from opgen.grad.types import may_vary
 from opgen.grad.untaken import may_be_infinite, may_be_nothing, product_of, unless_nothing
 from opgen.grad.updates import check_order, scattered, weights
-from opgen.spec.model import (
+from opgen.spec.model.model import (
     Conditional,
     Definition,
     Expr,
@@ -38,8 +38,8 @@ from opgen.spec.model import (
     SizeOf,
     Tensor,
 )
-from opgen.spec.recurrences import Recurrence, grouped
-from opgen.spec.walk import conjuncts, index_names, reads, reads_constants, reads_values, substitute_indices
+from opgen.spec.model.walk import conjuncts, index_names, reads, reads_constants, reads_values, substitute_indices
+from opgen.spec.resolve.recurrences import Recurrence, grouped
 
 TERMS = 48
 """Most terms of a sum within each other: a tensor may be read a thousand times, and every stage walks down values."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from opgen.spec.model import Conditional, Expr, Index, Negate, Number, Operation
-from opgen.spec.walk import index_names
+from opgen.spec.model.model import Conditional, Expr, Index, Negate, Number, Operation
+from opgen.spec.model.walk import index_names
 
 ZERO = Number(0)
 ONE = Number(1)

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from opgen.spec.model import Conditional, Expr, Index, Not, Operation, Read
-from opgen.spec.walk import index_names, operands, with_operands
+from opgen.spec.model.model import Conditional, Expr, Index, Not, Operation, Read
+from opgen.spec.model.walk import index_names, operands, with_operands
 
 
 def cases(read: Read) -> Iterator[tuple[Read, tuple[Expr, ...]]]:

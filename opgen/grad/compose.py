@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from opgen.grad.algebra import mul
 from opgen.grad.solve import digits_apart
-from opgen.spec.model import Definition, Element, Expr, Index, IndexRange, Number, Operation, Read, Reduce
-from opgen.spec.walk import index_names, reads, subexpressions, substitute_indices, transform
+from opgen.spec.model.model import Definition, Element, Expr, Index, IndexRange, Number, Operation, Read, Reduce
+from opgen.spec.model.walk import index_names, reads, subexpressions, substitute_indices, transform
 
 Size = Callable[[str, int], Expr | None]
 """The size of a dimension of a tensor that is no intermediate; None if it stretches."""

@@ -18,8 +18,19 @@ from dataclasses import dataclass
 from opgen.diagnostics import Diagnostic, DiagnosticError
 from opgen.grad.algebra import ONE, ZERO, add, choose, divide, mul, negate, sub
 from opgen.grad.types import Types, may_vary, type_of
-from opgen.spec.model import Apply, BitCast, Conditional, Convert, Expr, MultiplyAdd, Negate, Number, Operation, Read
-from opgen.spec.walk import reads
+from opgen.spec.model.model import (
+    Apply,
+    BitCast,
+    Conditional,
+    Convert,
+    Expr,
+    MultiplyAdd,
+    Negate,
+    Number,
+    Operation,
+    Read,
+)
+from opgen.spec.model.walk import reads
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from opgen.diagnostics import Diagnostic, DiagnosticError, Span
 from opgen.grad.algebra import add, mul
-from opgen.spec.model import Expr, Operation
-from opgen.spec.polynomial import Polynomial, constant, polynomial, same
+from opgen.spec.model.model import Expr, Operation
+from opgen.spec.model.polynomial import Polynomial, constant, polynomial, same
 
 
 @dataclass(frozen=True)

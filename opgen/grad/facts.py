@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from opgen.locks import cached_property
-from opgen.spec.model import (
+from opgen.spec.model.model import (
     AttrValue,
     Conditional,
     Expr,
@@ -18,8 +18,8 @@ from opgen.spec.model import (
     SizeOf,
     Symbol,
 )
-from opgen.spec.polynomial import Polynomial, polynomial
-from opgen.spec.walk import conjuncts, transform
+from opgen.spec.model.polynomial import Polynomial, polynomial
+from opgen.spec.model.walk import conjuncts, transform
 
 
 @dataclass(frozen=True)

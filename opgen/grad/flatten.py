@@ -10,8 +10,19 @@ from opgen.diagnostics import Diagnostic, DiagnosticError
 from opgen.grad.algebra import conjunction
 from opgen.grad.types import Types, type_of
 from opgen.grad.updates import apart
-from opgen.spec.model import Conditional, Definition, Expr, Index, IndexRange, Not, Operation, Read, Reduce, Scatter
-from opgen.spec.walk import conjuncts, index_names, operands, reads, reads_values, with_operands
+from opgen.spec.model.model import (
+    Conditional,
+    Definition,
+    Expr,
+    Index,
+    IndexRange,
+    Not,
+    Operation,
+    Read,
+    Reduce,
+    Scatter,
+)
+from opgen.spec.model.walk import conjuncts, index_names, operands, reads, reads_values, with_operands
 
 Reduction = TypeVar("Reduction", bound=Reduce)
 Taken: TypeAlias = "tuple[Expr, ...]"

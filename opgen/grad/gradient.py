@@ -14,12 +14,12 @@ from opgen.diagnostics import Diagnostic, DiagnosticError, did_you_mean
 from opgen.dtypes import DType, lookup
 from opgen.grad.adjoint import adjoint
 from opgen.grad.compose import compose
-from opgen.spec.gradients import result_dims
-from opgen.spec.limits import GROWTH
-from opgen.spec.measure import size
-from opgen.spec.model import Algorithm, Definition, Expr, Gradient, Module, OpSpec, Sizes, Tensor, TypeVariable
-from opgen.spec.narrow import narrow_op, narrow_tensor
-from opgen.spec.walk import reads
+from opgen.spec.check.gradients import result_dims
+from opgen.spec.model.model import Algorithm, Definition, Expr, Gradient, Module, OpSpec, Sizes, Tensor, TypeVariable
+from opgen.spec.model.narrow import narrow_op, narrow_tensor
+from opgen.spec.model.walk import reads
+from opgen.spec.resolve.measure import size
+from opgen.spec.syntax.limits import GROWTH
 
 
 def gradient(module: Module, op: OpSpec, wrt: str) -> OpSpec:

@@ -8,11 +8,11 @@ from dataclasses import replace
 from opgen import spec as specs
 from opgen.diagnostics import Diagnostic, DiagnosticError
 from opgen.grad.gradient import expand
-from opgen.spec.limits import NODES
 from opgen.spec.loading import PathLike
-from opgen.spec.measure import in_definition, size
-from opgen.spec.model import Module, OpSpec
-from opgen.spec.report import Report
+from opgen.spec.model.model import Module, OpSpec
+from opgen.spec.resolve.measure import in_definition, size
+from opgen.spec.syntax.limits import NODES
+from opgen.spec.syntax.report import Report
 
 
 def load(paths: PathLike | Iterable[PathLike]) -> Module:

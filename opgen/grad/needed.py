@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from opgen.spec.model import Definition
-from opgen.spec.walk import reads
+from opgen.spec.model.model import Definition
+from opgen.spec.model.walk import reads
 
 
 def needed(definitions: list[Definition], final: Definition, stepwise: bool) -> tuple[Definition, ...]:

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from opgen.grad.cases import cases
-from opgen.spec.model import Expr, Index, IndexRange, OpSpec, Read
-from opgen.spec.walk import index_names, reads
+from opgen.spec.model.model import Expr, Index, IndexRange, OpSpec, Read
+from opgen.spec.model.walk import index_names, reads
 
 
 @dataclass(frozen=True)

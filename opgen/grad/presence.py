@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from opgen.grad.algebra import conjunction, is_number
-from opgen.spec.model import Conditional, Expr, Not, Operation, Read, Reduce
-from opgen.spec.walk import conjuncts, operands
+from opgen.spec.model.model import Conditional, Expr, Not, Operation, Read, Reduce
+from opgen.spec.model.walk import conjuncts, operands
 
 Inside = Callable[[Read], Sequence[Expr]]
 """The conditions under which a read is inside, as far as that is not plain."""

@@ -16,9 +16,9 @@ from typing import TypeGuard
 from opgen.grad.algebra import ONE, ZERO, Affine, affine, is_number, mul, negate, sub
 from opgen.grad.equations import Equation, joined, parts, refused
 from opgen.grad.facts import Facts
-from opgen.spec.model import Conditional, Expr, Index, IndexRange, Negate, Not, Number, Operation
-from opgen.spec.polynomial import Polynomial, digits, polynomial
-from opgen.spec.walk import index_names, substitute_indices, transform
+from opgen.spec.model.model import Conditional, Expr, Index, IndexRange, Negate, Not, Number, Operation
+from opgen.spec.model.polynomial import Polynomial, digits, polynomial
+from opgen.spec.model.walk import index_names, substitute_indices, transform
 
 
 @dataclass(frozen=True)

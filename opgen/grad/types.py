@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from opgen.dtypes import BOOL, INT64, lookup
-from opgen.spec.model import (
+from opgen.spec.model.model import (
     PREDICATES,
     Apply,
     BitCast,

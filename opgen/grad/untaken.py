@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from opgen.grad.algebra import ZERO
-from opgen.spec.model import (
+from opgen.spec.model.model import (
     Apply,
     BitCast,
     Conditional,
@@ -24,7 +24,7 @@ from opgen.spec.model import (
     Reduce,
     Scatter,
 )
-from opgen.spec.walk import index_names, reads, subexpressions
+from opgen.spec.model.walk import index_names, reads, subexpressions
 
 _UNBOUNDED = frozenset(
     [

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from opgen.grad.algebra import ONE, ZERO, add, choose, conjunction, divide, mul
 from opgen.grad.equations import refused
-from opgen.spec.model import (
+from opgen.spec.model.model import (
     Conditional,
     Definition,
     Expr,
@@ -27,8 +27,8 @@ from opgen.spec.model import (
     Reduce,
     Scatter,
 )
-from opgen.spec.updates import renamed
-from opgen.spec.walk import index_names, reads, subexpressions
+from opgen.spec.model.walk import index_names, reads, subexpressions
+from opgen.spec.resolve.updates import renamed
 
 _START = Number(-1)
 """The number of what an element is at first."""

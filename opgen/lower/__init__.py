@@ -5,6 +5,6 @@ lower(module, op, Variant(types={"T": "float32"}, values={"data_format": "NHWC"}
 
 from opgen.lower.lowering import Lowered, lower
 from opgen.lower.variant import Variant, variants
-from opgen.spec.visit import structural_attrs
+from opgen.spec.model.visit import structural_attrs
 
 __all__ = ["Lowered", "Variant", "lower", "structural_attrs", "variants"]

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from opgen.loop import nodes as loop
-from opgen.spec.model import Conditional, Definition, Expr, Index, IndexRange, Not, Read, Reduce
-from opgen.spec.walk import operands, reads_values, subexpressions, transform
+from opgen.spec.model.model import Conditional, Definition, Expr, Index, IndexRange, Not, Read, Reduce
+from opgen.spec.model.walk import operands, reads_values, subexpressions, transform
 
 MOST = 3
 """How many conditions of a definition are decided around its loops: each may double the code."""

@@ -13,8 +13,8 @@ from fractions import Fraction
 from math import prod
 from typing import TypeAlias
 
-from opgen.spec.model import Definition, Element, Expr, Index, Negate, Number, Operation, Reduce
-from opgen.spec.walk import index_names, subexpressions, substitute_indices, transform
+from opgen.spec.model.model import Definition, Element, Expr, Index, Negate, Number, Operation, Reduce
+from opgen.spec.model.walk import index_names, subexpressions, substitute_indices, transform
 
 MOST = 256
 """How many copies of a definition, or terms of a sum, may be written out."""

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from opgen.lower.elements import ElementCheck, checked_definitions
-from opgen.spec.model import AttrValue, Conditional, Convert, Expr, Number, Operation, OpSpec, Read
-from opgen.spec.pretty import render
-from opgen.spec.print_expression import expression
-from opgen.spec.unparse_expression import Expressions
-from opgen.spec.walk import reads, transform
+from opgen.spec.model.model import AttrValue, Conditional, Convert, Expr, Number, Operation, OpSpec, Read
+from opgen.spec.model.unparse_expression import Expressions
+from opgen.spec.model.walk import reads, transform
+from opgen.spec.syntax.pretty import render
+from opgen.spec.syntax.print_expression import expression
 
 _ONE_LINE = 2**16
 """The width of a line that nothing breaks."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from opgen.lower.inline import inline_lets
-from opgen.spec.model import (
+from opgen.spec.model.model import (
     Conditional,
     Definition,
     Expr,
@@ -26,8 +26,8 @@ from opgen.spec.model import (
     Reduce,
     Scatter,
 )
-from opgen.spec.updates import layers
-from opgen.spec.walk import conjuncts, index_names, operands, reads, reads_values
+from opgen.spec.model.walk import conjuncts, index_names, operands, reads, reads_values
+from opgen.spec.resolve.updates import layers
 
 
 @dataclass(frozen=True)

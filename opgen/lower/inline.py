@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from opgen.lower.repeated import reads_taken, reductions
-from opgen.spec.model import Definition, Expr, Index, Read, Reduce, Scatter
-from opgen.spec.polynomial import digits, same
-from opgen.spec.walk import (
+from opgen.spec.model.model import Definition, Expr, Index, Read, Reduce, Scatter
+from opgen.spec.model.polynomial import digits, same
+from opgen.spec.model.walk import (
     depth,
     is_order,
     operands,

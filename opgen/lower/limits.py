@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from opgen.loop.analysis.claims import reach_of
 from opgen.loop.analysis.reach import Claim, Reach
 from opgen.lower.lowering import Lowered
-from opgen.spec.model import (
+from opgen.spec.model.model import (
     AttrValue,
     Expr,
     FunctionCall,
@@ -27,7 +27,7 @@ from opgen.spec.model import (
     Tensor,
     Whole,
 )
-from opgen.spec.visit import attrs_in, symbols_in
+from opgen.spec.model.visit import attrs_in, symbols_in
 
 
 @dataclass(frozen=True)

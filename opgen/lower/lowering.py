@@ -42,7 +42,7 @@ from opgen.lower.scope import Names, Scope, Spare, TensorAccess
 from opgen.lower.steps import Start, apart, at_each_step, start_of
 from opgen.lower.updates import rounded_once, update_nests
 from opgen.lower.variant import Variant
-from opgen.spec.model import (
+from opgen.spec.model.model import (
     Algorithm,
     Definition,
     EnumIs,
@@ -59,10 +59,10 @@ from opgen.spec.model import (
     Symbol,
     Tensor,
 )
-from opgen.spec.narrow import narrow_op
-from opgen.spec.recurrences import Recurrence, grouped
-from opgen.spec.updates import layers
-from opgen.spec.walk import is_order, reads, subexpressions
+from opgen.spec.model.narrow import narrow_op
+from opgen.spec.model.walk import is_order, reads, subexpressions
+from opgen.spec.resolve.recurrences import Recurrence, grouped
+from opgen.spec.resolve.updates import layers
 
 MANY = 8
 """Definitions beyond which all parameters are found first."""

@@ -21,7 +21,7 @@ from opgen.lower.repeated import repeated
 from opgen.lower.scalars import COMPARE, INTEGER, Scalars, has_floats
 from opgen.lower.scope import Names, Scope, Spare, TensorAccess
 from opgen.lower.variant import Variant
-from opgen.spec.model import (
+from opgen.spec.model.model import (
     PREDICATES,
     Apply,
     AttrValue,
@@ -48,7 +48,7 @@ from opgen.spec.model import (
     Symbol,
     Whole,
 )
-from opgen.spec.walk import conjuncts, operands, reads_values, subexpressions
+from opgen.spec.model.walk import conjuncts, operands, reads_values, subexpressions
 
 _STEP: dict[str, loop.BinaryOp] = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 from opgen.diagnostics import InternalError
-from opgen.spec.model import (
+from opgen.spec.model.model import (
     AttrValue,
     Expr,
     FunctionCall,
@@ -18,7 +18,7 @@ from opgen.spec.model import (
     Tensor,
     Whole,
 )
-from opgen.spec.walk import subexpressions
+from opgen.spec.model.walk import subexpressions
 
 
 def parameter_name(op: OpSpec, e: Expr) -> str:

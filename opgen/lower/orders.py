@@ -22,9 +22,9 @@ from opgen.dtypes import BOOL, INT32, INT64, UINT8, UINT16, UINT32, UINT64, DTyp
 from opgen.loop import build as b
 from opgen.loop.nodes import Binary, Buffer, Compare, CompareOp, Expr, For, Let, Load, Select, Stmt, Store, Var
 from opgen.lower.scope import TensorAccess
-from opgen.spec.model import Definition, Index, Read, Reduce
-from opgen.spec.model import Expr as SpecExpr
-from opgen.spec.walk import is_order
+from opgen.spec.model.model import Definition, Index, Read, Reduce
+from opgen.spec.model.model import Expr as SpecExpr
+from opgen.spec.model.walk import is_order
 
 FEW = 16
 """Places for which the best so far are kept, whatever the number of values is."""

@@ -6,8 +6,8 @@ from opgen.diagnostics import InternalError
 from opgen.dtypes import BOOL, FLOAT64, INT64
 from opgen.loop.nodes import Parameter, Var
 from opgen.lower.names import parameter_name
-from opgen.spec.bounds import bounds
-from opgen.spec.model import AttrValue, Expr, OpSpec, Present, SizeOf, Symbol, Tensor
+from opgen.spec.model.bounds import bounds
+from opgen.spec.model.model import AttrValue, Expr, OpSpec, Present, SizeOf, Symbol, Tensor
 
 
 class Parameters:

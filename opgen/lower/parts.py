@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from opgen.dtypes import DType
-from opgen.spec.model import (
+from opgen.spec.model.model import (
     AttrValue,
     Conditional,
     Definition,
@@ -27,7 +27,7 @@ from opgen.spec.model import (
     Read,
     Reduce,
 )
-from opgen.spec.walk import operands, subexpressions, with_operands
+from opgen.spec.model.walk import operands, subexpressions, with_operands
 
 SHORT = 16
 """Terms of a sum up to which it costs about as much to fetch what was summed before."""

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from opgen.spec.model import Conditional, Definition, Expr, Index, IndexRange, Number, Operation
-from opgen.spec.polynomial import Polynomial, constant, polynomial, same
-from opgen.spec.walk import index_names, reads_values, substitute_indices, transform
+from opgen.spec.model.model import Conditional, Definition, Expr, Index, IndexRange, Number, Operation
+from opgen.spec.model.polynomial import Polynomial, constant, polynomial, same
+from opgen.spec.model.walk import index_names, reads_values, substitute_indices, transform
 
 LEAST = 9
 """Ranges that are worth loops of their own: of fewer, a condition each costs little, and one loop serves all."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from opgen.spec.model import Conditional, Expr, Operation, Read, Reduce
-from opgen.spec.walk import operands, subexpressions
+from opgen.spec.model.model import Conditional, Expr, Operation, Read, Reduce
+from opgen.spec.model.walk import operands, subexpressions
 
 
 def reductions(e: Expr) -> list[Reduce]:

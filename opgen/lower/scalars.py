@@ -11,7 +11,7 @@ from opgen.loop import nodes as loop
 from opgen.loop.nodes import CompareOp
 from opgen.lower.parameters import Parameters
 from opgen.lower.variant import Variant
-from opgen.spec.model import (
+from opgen.spec.model.model import (
     AttrValue,
     Conditional,
     EnumIs,
@@ -28,7 +28,7 @@ from opgen.spec.model import (
     Symbol,
     Whole,
 )
-from opgen.spec.walk import subexpressions
+from opgen.spec.model.walk import subexpressions
 
 COMPARE: dict[str, CompareOp] = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 

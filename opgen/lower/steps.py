@@ -16,9 +16,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from opgen.spec.model import Definition, Expr, Index, IndexRange, Number, Read, Reduce
-from opgen.spec.recurrences import Recurrence
-from opgen.spec.walk import index_names, operands, reads, substitute_indices
+from opgen.spec.model.model import Definition, Expr, Index, IndexRange, Number, Read, Reduce
+from opgen.spec.model.walk import index_names, operands, reads, substitute_indices
+from opgen.spec.resolve.recurrences import Recurrence
 
 
 @dataclass(frozen=True)

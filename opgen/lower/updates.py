@@ -19,9 +19,9 @@ from opgen.loop.walk import free_vars
 from opgen.lower.mathematics import Mathematics, parted
 from opgen.lower.scalars import Scalars
 from opgen.lower.scope import Names, Scope, TensorAccess
-from opgen.spec.model import Definition, Read, Scatter
-from opgen.spec.updates import layers
-from opgen.spec.walk import conjuncts, reads_values
+from opgen.spec.model.model import Definition, Read, Scatter
+from opgen.spec.model.walk import conjuncts, reads_values
+from opgen.spec.resolve.updates import layers
 
 _STEP: dict[str, loop.BinaryOp] = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
 

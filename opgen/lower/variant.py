@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from opgen.diagnostics import InternalError
 from opgen.dtypes import DType, lookup
-from opgen.spec.model import OpSpec
-from opgen.spec.visit import structural_attrs
+from opgen.spec.model.model import OpSpec
+from opgen.spec.model.visit import structural_attrs
 
 
 @dataclass(frozen=True)

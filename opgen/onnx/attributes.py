@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from opgen.graph.model import Attribute
-from opgen.graph.nodes import Data
+from opgen.graph.build.model import Attribute
+from opgen.graph.ir.nodes import Data
 from opgen.onnx.external import Folder
 from opgen.onnx.package import onnx
 from opgen.onnx.tensors import TensorError, TensorRefusedError, array

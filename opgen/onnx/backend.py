@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from opgen.diagnostics import UserError, did_you_mean
-from opgen.graph.model import Model
-from opgen.graph.staged import of_model
-from opgen.graph.values import Outline
+from opgen.graph.build.model import Model
+from opgen.graph.compiled.staged import of_model
+from opgen.graph.ir.values import Outline
 from opgen.onnx.errors import PackageMissingError
 from opgen.onnx.load import load
 from opgen.onnx.package import newest

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from opgen.graph.model import Attribute, Call
-from opgen.graph.nodes import Data
+from opgen.graph.build.model import Attribute, Call
+from opgen.graph.ir.nodes import Data
 from opgen.onnx.attributes import AttributeMalformedError, AttributeRefusedError, value_of
 from opgen.onnx.interface import Interface, MisfitError, Op, fitted, interface, port_mistake
 from opgen.onnx.scope import Import, Step

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from opgen.graph.model import Branch, Input, Model, Size
-from opgen.graph.model import Step as ModelStep
-from opgen.graph.nodes import Data
+from opgen.graph.build.model import Branch, Input, Model, Size
+from opgen.graph.build.model import Step as ModelStep
+from opgen.graph.ir.nodes import Data
 from opgen.onnx.calls import call_of, one_at_a_time
 from opgen.onnx.errors import Complaint
 from opgen.onnx.functions import (

@@ -8,10 +8,10 @@ from typing import TypeAlias, cast
 
 import numpy as np
 
-from opgen.graph.model import Attribute
+from opgen.graph.build.model import Attribute
 from opgen.onnx.tensors import TensorError, TensorRefusedError, scalar_type
-from opgen.spec import syntax as s
-from opgen.spec.model import GenericOp, Module, OpSpec
+from opgen.spec.model.model import GenericOp, Module, OpSpec
+from opgen.spec.syntax import nodes as s
 
 Op: TypeAlias = "OpSpec | GenericOp"
 

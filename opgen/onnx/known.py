@@ -1,7 +1,7 @@
 """Models that some process read before: told by a hash of their bytes, they are not read again until it must be.
 
 What a caller is told of a model (its inputs and outputs) is kept under that hash, and so are its programs
-(`opgen.graph.recall`).  The file stays open: for sizes that no program is kept for, the model is read then.
+(`opgen.graph.program.records`).  The file stays open: for sizes that no program is kept for, the model is read then.
 """
 
 from __future__ import annotations
@@ -15,19 +15,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opgen.cache import entries as cache
+from opgen.cache import pickled
+from opgen.compiler import toolchain
 from opgen.files import FileRefusedError
-from opgen.graph.recall import Recall
-from opgen.graph.values import Array, Kind, Outline
+from opgen.graph.ir.values import Array, Kind, Outline
+from opgen.graph.program.records import Recall
 from opgen.locks import Lock
 from opgen.onnx.external import ExternalDataError
 from opgen.onnx.given import opened
 from opgen.onnx.opened import ChangedError
 from opgen.onnx.specs import specs_digest
-from opgen.runtime import cache, pickled, toolchain
 
 if TYPE_CHECKING:
-    from opgen.graph.model import Model
-    from opgen.graph.nodes import Graph
+    from opgen.graph.build.model import Model
+    from opgen.graph.ir.nodes import Graph
 
 
 @dataclass(frozen=True)
@@ -81,10 +83,10 @@ class KnownModel:
         return head.outline, Recall(identity, self._changed)
 
     def resolve(self, kinds: Mapping[str, Kind], known: Mapping[str, Array]) -> Graph:
-        """The graph for inputs of some kinds.  Raises what `opgen.graph.resolve` raises, and FileRefusedError, also if
-        external data have changed: they are mapped, and programs of two versions of them are not one model's.
+        """The graph for inputs of some kinds.  Raises what `opgen.graph.build.resolve` raises, and FileRefusedError,
+        also if external data have changed: they are mapped, and programs of two versions of them are not one model's.
         """
-        from opgen.graph.resolve import resolve
+        from opgen.graph.build.resolve import resolve
 
         model = self.model()
         for name in self._changed():

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
-from opgen.graph.model import Model
+from opgen.compiler import specs as models
+from opgen.graph.build.model import Model
 from opgen.onnx.errors import Complaint, MalformedModelError, UnsupportedModelError
 from opgen.onnx.functions import Types, domain, local_functions, opsets
 from opgen.onnx.given import Opened
@@ -17,8 +18,7 @@ from opgen.onnx.package import OLDEST, newest, onnx
 from opgen.onnx.scope import Import, TooManyNodesError
 from opgen.onnx.source import ModelSource, Source, parsed, read
 from opgen.onnx.specs import specs_digest, specs_file
-from opgen.runtime import models
-from opgen.spec.model import Module
+from opgen.spec.model.model import Module
 
 
 @cache

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from opgen.graph.model import Along, Model, Repeat
+from opgen.graph.build.model import Along, Model, Repeat
 from opgen.onnx.attributes import AttributeMalformedError, AttributeRefusedError, value_of
 from opgen.onnx.functions import schema_of, takes_sequences
 from opgen.onnx.package import onnx

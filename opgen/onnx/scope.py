@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from opgen.onnx.errors import Complaint, MalformedModelError, UnsupportedModelError
 from opgen.onnx.external import Folder
 from opgen.onnx.functions import Identifier, Types
-from opgen.spec.model import Module
+from opgen.spec.model.model import Module
 
 Scope: TypeAlias = "dict[str, str | None]"
 """The names that nodes see, each with the name that the value has in the whole model; None: it is left out."""

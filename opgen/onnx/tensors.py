@@ -9,12 +9,12 @@ import numpy as np
 
 from opgen.diagnostics import brief
 from opgen.dtypes import DType, lookup
-from opgen.graph.nodes import Array
+from opgen.graph.ir.nodes import Array
 from opgen.onnx.external import ExternalDataError, Folder, mapped
 from opgen.onnx.package import onnx
 
 _RANK = 32
-"""The most dimensions of a tensor (`opgen.spec.limits` has the same for specs)."""
+"""The most dimensions of a tensor (`opgen.spec.syntax.limits` has the same for specs)."""
 
 
 class TensorError(Exception):

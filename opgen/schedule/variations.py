@@ -1,7 +1,7 @@
 """Schedules near a schedule: one step changed, two loops exchanged, one step left out.
 
 Nothing here knows whether a variation is legal: applying it tells.  They are what a search by measuring walks over
-(`opgen.runtime.tuner`).
+(`opgen.runtime.measuring.tuner`).
 """
 
 from __future__ import annotations

@@ -9,9 +9,9 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from opgen.spec.format import format_source
+    from opgen.spec.call.shapes import CallError, CallTypeError, Environment, evaluate, solve
     from opgen.spec.loading import flatten, load, load_text
-    from opgen.spec.shapes import CallError, CallTypeError, Environment, evaluate, solve
+    from opgen.spec.syntax.format import format_source
 
 __all__ = [
     "CallError",
@@ -25,11 +25,11 @@ __all__ = [
     "solve",
 ]
 
-_HOMES = {"format_source": "format", "flatten": "loading", "load": "loading", "load_text": "loading"}
+_HOMES = {"format_source": "syntax.format", "flatten": "loading", "load": "loading", "load_text": "loading"}
 
 
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module 'opgen.spec' has no attribute {name!r}")
-    found: object = getattr(importlib.import_module(f"opgen.spec.{_HOMES.get(name, 'shapes')}"), name)
+    found: object = getattr(importlib.import_module(f"opgen.spec.{_HOMES.get(name, 'call.shapes')}"), name)
     return found

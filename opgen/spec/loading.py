@@ -11,15 +11,15 @@ from typing import TypeAlias
 
 from opgen import files
 from opgen.diagnostics import Diagnostic, DiagnosticError, Source, Span, did_you_mean
-from opgen.spec import model as m
-from opgen.spec import syntax as s
-from opgen.spec.check import check
-from opgen.spec.format import normalise
-from opgen.spec.limits import FILE_BYTES, FILES, IMPORT_DEPTH
-from opgen.spec.parse import parse
-from opgen.spec.printer import print_file
-from opgen.spec.report import Report
+from opgen.spec.model import model as m
+from opgen.spec.module import check
 from opgen.spec.shipped import located
+from opgen.spec.syntax import nodes as s
+from opgen.spec.syntax.format import normalise
+from opgen.spec.syntax.limits import FILE_BYTES, FILES, IMPORT_DEPTH
+from opgen.spec.syntax.parse import parse
+from opgen.spec.syntax.printer import print_file
+from opgen.spec.syntax.report import Report
 
 SUFFIX = ".op"
 """What the name of a file that is imported ends in: nothing else on a machine is read because a spec says so."""

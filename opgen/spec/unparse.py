@@ -11,16 +11,16 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from opgen.spec import model as m
-from opgen.spec import syntax as s
-from opgen.spec.pretty import render
-from opgen.spec.print_expression import expression
-from opgen.spec.printer import format_file, print_item
-from opgen.spec.signature import default_signature
-from opgen.spec.trivia import Trivia
-from opgen.spec.unparse_expression import NOWHERE, Expressions, fraction, ident, named
-from opgen.spec.updates import layers, word_of
-from opgen.spec.visit import called_functions, everything_in
+from opgen.spec.check.signature import default_signature
+from opgen.spec.model import model as m
+from opgen.spec.model.unparse_expression import NOWHERE, Expressions, fraction, ident, named
+from opgen.spec.model.visit import called_functions, everything_in
+from opgen.spec.resolve.updates import layers, word_of
+from opgen.spec.syntax import nodes as s
+from opgen.spec.syntax.pretty import render
+from opgen.spec.syntax.print_expression import expression
+from opgen.spec.syntax.printer import format_file, print_item
+from opgen.spec.syntax.trivia import Trivia
 
 
 def write_op(module: m.Module, op: m.OpSpec) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from opgen.spec.model import OpSpec, Sizes
+from opgen.spec.model.model import OpSpec, Sizes
 from tests.bindings.c import library as c
 from tests.bindings.cpp.library import Answer, Call, expressible
 from tests.bindings.modules import OPS, generated, spec

@@ -16,11 +16,11 @@ from opgen.bindings.c.names import spellings
 from opgen.diagnostics import Source
 from opgen.dtypes import DTYPES
 from opgen.loop.arithmetic import NUMPY
-from opgen.spec import syntax as s
 from opgen.spec.loading import flatten
-from opgen.spec.model import OpSpec, Sizes
-from opgen.spec.parse import parse
-from opgen.spec.printer import print_file
+from opgen.spec.model.model import OpSpec, Sizes
+from opgen.spec.syntax import nodes as s
+from opgen.spec.syntax.parse import parse
+from opgen.spec.syntax.printer import print_file
 from tests.bindings.cpp.library import Call, expressible
 from tests.bindings.test_agreement import _call
 

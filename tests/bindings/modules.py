@@ -13,7 +13,7 @@ from opgen.bindings.python.render import render_module
 from opgen.cli.built_forms import with_forms
 from opgen.grad.load import load
 from opgen.spec.loading import flatten
-from opgen.spec.model import Module
+from opgen.spec.model.model import Module
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 OPS = ROOT / "specs" / "nn_ops.op"

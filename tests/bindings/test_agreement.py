@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from opgen.diagnostics import UserError
-from opgen.runtime.errors import ArgumentError
-from opgen.spec.arguments import CallError
-from opgen.spec.model import Attr, Dimension, OpSpec, Sizes
-from opgen.spec.shapes import solve
+from opgen.diagnostics.calls import ArgumentError
+from opgen.spec.call.arguments import CallError
+from opgen.spec.call.shapes import solve
+from opgen.spec.model.model import Attr, Dimension, OpSpec, Sizes
 from tests.bindings.modules import OPS, SAMPLES, SIZES, generated, spec
 
 OPS_OF = [(path, op.name) for path in (OPS, SAMPLES, SIZES) for op in spec(path).ops]

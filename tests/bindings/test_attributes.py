@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from opgen.diagnostics import UserError
-from opgen.runtime.arguments import AttributeChecks
-from opgen.runtime.errors import ArgumentError, ArgumentTypeError, ArgumentValueError
-from opgen.runtime.tensors import TensorChecks
+from opgen.diagnostics.calls import ArgumentError, ArgumentTypeError, ArgumentValueError
+from opgen.runtime.call.arguments import AttributeChecks
+from opgen.runtime.call.tensors import TensorChecks
 
 check = AttributeChecks("Op")
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from opgen.runtime.dimensions import DimensionChecks, logical, padded, rows, stretched
-from opgen.runtime.errors import ArgumentError, ArgumentMemoryError, ArgumentValueError
+from opgen.diagnostics.calls import ArgumentError, ArgumentMemoryError, ArgumentValueError
+from opgen.runtime.call.dimensions import DimensionChecks, logical, padded, rows, stretched
 
 check = DimensionChecks("Op")
 

@@ -10,10 +10,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from opgen.diagnostics.calls import ArgumentError, ArgumentMemoryError, ArgumentTypeError
 from opgen.dtypes import DTYPES
+from opgen.runtime.call.tensors import TensorChecks, contiguous
 from opgen.runtime.devices.borrowed import Loans, is_device_array
-from opgen.runtime.errors import ArgumentError, ArgumentMemoryError, ArgumentTypeError
-from opgen.runtime.tensors import TensorChecks, contiguous
 from tests.runtime.lenders import Flagged, Lender, Wrapper
 
 check = TensorChecks("Op")

@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 
 from opgen.bindings.java.names import class_names, legacy_class_names
+from opgen.diagnostics.calls import ArgumentError
 from opgen.dtypes import DTYPES
 from opgen.loop.arithmetic import NUMPY
-from opgen.runtime.errors import ArgumentError
-from opgen.spec.model import Module
+from opgen.spec.model.model import Module
 from tests.bindings.c import library as c
 from tests.bindings.calls import plain
 from tests.bindings.cpp import library as cpp

@@ -9,10 +9,10 @@ import pytest
 
 from opgen.bindings.formula import Formula
 from opgen.bindings.python.expressions import PythonPrinter
-from opgen.spec.environment import Environment, evaluate
+from opgen.spec.call.environment import Environment, evaluate
+from opgen.spec.call.whole import EvaluationError
 from opgen.spec.loading import load_text
-from opgen.spec.model import Conditional, EnumIs, Expr, Negate, Not, Number, Operation, Operator, Present, Symbol
-from opgen.spec.whole import EvaluationError
+from opgen.spec.model.model import Conditional, EnumIs, Expr, Negate, Not, Number, Operation, Operator, Present, Symbol
 
 NAMES = {"a": "a", "b": "b", "mode": "mode", "extra": "extra"}
 OP = load_text(

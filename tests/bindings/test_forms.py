@@ -19,14 +19,14 @@ from opgen.bindings.cpp.render import render_header as render_hpp
 from opgen.cli import main
 from opgen.cli.built_forms import with_forms
 from opgen.diagnostics import UserError
+from opgen.diagnostics.calls import ArgumentError
 from opgen.grad.load import load
-from opgen.runtime.errors import ArgumentError
-from opgen.spec.arguments import CallError
+from opgen.spec.call.arguments import CallError
 from opgen.spec.generic import Instance, instance
 from opgen.spec.generic.examples import examples_of
 from opgen.spec.generic.samples import samples
-from opgen.spec.model import GenericOp, Module
-from opgen.spec.report import Report
+from opgen.spec.model.model import GenericOp, Module
+from opgen.spec.syntax.report import Report
 from tests.bindings.c.library import INVALID, OK, Library, of, tensor
 from tests.bindings.cpp.library import WARNINGS, compile_program, run
 

@@ -17,8 +17,8 @@ from opgen.bindings.docs.support import support_page
 from opgen.bindings.generate import generate
 from opgen.bindings.python import generic
 from opgen.diagnostics import UserError
+from opgen.diagnostics.calls import ArgumentError
 from opgen.grad import load
-from opgen.runtime.errors import ArgumentError
 from tests.bindings.modules import execute
 
 SPEC = Path(__file__).parents[1] / "specs/generic.op"

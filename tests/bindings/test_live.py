@@ -12,7 +12,7 @@ import pytest
 
 import opgen
 from opgen.diagnostics import DiagnosticError, UserError
-from opgen.runtime.errors import ArgumentTypeError, ArgumentValueError
+from opgen.diagnostics.calls import ArgumentTypeError, ArgumentValueError
 from tests.bindings.modules import OPS, SAMPLES, generated
 
 RNG = np.random.default_rng(6)

@@ -23,11 +23,11 @@ from opgen.bindings.programs.view import STATUSES
 from opgen.bindings.python.render import render_module
 from opgen.diagnostics import DiagnosticError, UserError
 from opgen.grad.load import load_text
-from opgen.spec import words
-from opgen.spec.c_library import C_LIBRARY, HEADERS
-from opgen.spec.limits import WORDS
-from opgen.spec.model import Module
-from opgen.spec.names import snake_case, why_illegal, why_no_prefix
+from opgen.spec.model.model import Module
+from opgen.spec.resolve import words
+from opgen.spec.resolve.c_library import C_LIBRARY, HEADERS
+from opgen.spec.resolve.names import snake_case, why_illegal, why_no_prefix
+from opgen.spec.syntax.limits import WORDS
 from tests.bindings.modules import execute
 
 SEED = int(os.environ.get("OPGEN_SEED", 1))

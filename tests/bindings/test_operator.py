@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opgen.runtime import operator as room
-from opgen.runtime.checks import Checks
-from opgen.runtime.errors import ArgumentMemoryError, ArgumentTypeError, ArgumentValueError
-from opgen.runtime.operator import Call, Launch, Operator, fingerprint
+from opgen.diagnostics.calls import ArgumentMemoryError, ArgumentTypeError, ArgumentValueError
+from opgen.runtime.call import operator as room
+from opgen.runtime.call.checks import Checks
+from opgen.runtime.call.operator import Call, Launch, Operator, fingerprint
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 

@@ -12,7 +12,7 @@ import pytest
 
 from opgen.bindings.python.live import module_of
 from opgen.diagnostics import DiagnosticError
-from opgen.runtime.errors import ArgumentError
+from opgen.diagnostics.calls import ArgumentError
 from opgen.spec.loading import load_text
 
 X = np.ones(3, np.float32)

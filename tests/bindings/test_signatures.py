@@ -14,7 +14,7 @@ import pytest
 import opgen
 from opgen.bindings.python.live import module_of
 from opgen.bindings.python.render import render_module
-from opgen.runtime.errors import ArgumentError, UnknownArgumentError
+from opgen.diagnostics.calls import ArgumentError, UnknownArgumentError
 from opgen.spec.loading import load_text
 from opgen.spec.unparse import write_op
 from tests.bindings.modules import OPS, execute, generated

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from opgen.bindings.c.build import Options, build
 from opgen.bindings.cpp.render import render_header
 from opgen.bindings.java.build import build_java
+from opgen.diagnostics.calls import ArgumentError
 from opgen.dtypes import DTYPES, FLOAT32, INT8, DType
 from opgen.loop.arithmetic import NUMPY, cast_lanes
-from opgen.runtime.errors import ArgumentError
 from tests.bindings.c.library import INVALID, OK, Library, of, tensor
 from tests.bindings.cpp.library import COMPILERS, compile_program, run
 from tests.bindings.java.library import FLAGS, JDK, WHY_NOT

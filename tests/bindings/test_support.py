@@ -10,7 +10,7 @@ from markdown_it import MarkdownIt
 
 from opgen.bindings.docs.support import support_page
 from opgen.grad.load import load_text
-from opgen.spec.model import Module
+from opgen.spec.model.model import Module
 
 MARKS = [
     "|",

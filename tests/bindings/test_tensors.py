@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from opgen.runtime.errors import ArgumentError, ArgumentTypeError, ArgumentValueError
-from opgen.runtime.tensors import TensorChecks, check_out, contiguous, plain_vector
+from opgen.diagnostics.calls import ArgumentError, ArgumentTypeError, ArgumentValueError
+from opgen.runtime.call.tensors import TensorChecks, check_out, contiguous, plain_vector
 
 check = TensorChecks("Op")
 FLOATS = ("float16", "bfloat16", "float32", "float64")

@@ -10,10 +10,11 @@ import pytest
 
 from opgen.cli.highlight import colored
 from opgen.cli.inspect import LANGUAGES
+from opgen.compiler import machines, toolchain
 from opgen.loop.parse import parse_kernel
 from opgen.machine.fields import flatten, is_rate
 from opgen.pipeline import STAGES
-from opgen.runtime import machines, measure, toolchain
+from opgen.runtime.measuring import rates as measure
 from opgen.schedule.schedule import parse_schedule
 from tests.cli.conftest import ROOT, Run
 
@@ -107,9 +108,9 @@ def test_what_is_shown_is_what_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     import numpy as np
 
     from opgen.bindings.generate import generate
+    from opgen.compiler import toolchain
     from opgen.pipeline import Pipeline, variant_of
-    from opgen.runtime import toolchain
-    from opgen.runtime.kernel import kernel_key
+    from opgen.runtime.kernels.kernel import kernel_key
     from opgen.spec import solve
 
     monkeypatch.setenv("OPGEN_SPECIALIZE", policy)

@@ -14,9 +14,9 @@ import pytest
 from opgen import compiling
 from opgen.cli import inspect_model, models
 from opgen.dtypes import FLOAT32
-from opgen.graph.model import Call, Input, Model
-from opgen.graph.nodes import Data
-from opgen.graph.text import parse_graph
+from opgen.graph.build.model import Call, Input, Model
+from opgen.graph.ir.nodes import Data
+from opgen.graph.ir.text import parse_graph
 from opgen.loop.parse import parse_kernel
 from opgen.spec.loading import load_text
 from tests.cli.conftest import Run

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from opgen.runtime import toolchain
+from opgen.compiler import toolchain
 from tests.cli.conftest import Run
 
 EMPTY = "the path is empty (a variable that is not set?)"

@@ -12,7 +12,9 @@ import pytest
 
 from opgen.cli.arguments import read_arguments
 from opgen.cli.inspect_op import find, pipeline
-from opgen.runtime import threads, tuned, tuner
+from opgen.compiler import tuned
+from opgen.runtime import threads
+from opgen.runtime.measuring import tuner
 from opgen.schedule.schedule import Schedule
 from tests.cli.conftest import ROOT, Run
 

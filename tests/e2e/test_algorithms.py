@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import opgen
+from opgen.compiler import choose
+from opgen.compiler.algorithms import VARIABLE, Mode
 from opgen.diagnostics import UserError
 from opgen.machine import typical
-from opgen.runtime import choose
-from opgen.runtime.algorithms import VARIABLE, Mode
 from opgen.schedule.estimate import seconds
 
 ROOT = Path(__file__).parents[2]

@@ -16,8 +16,8 @@ import numpy.typing as npt
 import pytest
 
 from opgen.bindings.generate import generate
-from opgen.runtime import specialize
-from opgen.runtime.errors import ArgumentError, ArgumentValueError
+from opgen.diagnostics.calls import ArgumentError, ArgumentValueError
+from opgen.runtime.call import specialize
 from tests.bindings.modules import OPS, ROOT, SAMPLES, generated, imported
 
 Array = npt.NDArray[Any]
@@ -241,7 +241,7 @@ def test_an_unknown_policy(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_import_is_light(tmp_path: Path) -> None:
     """Importing a generated module brings numpy and a few small files: no parser, no templates, no LLVM."""
     generate([OPS], tmp_path)
-    heavy = ("lark", "jinja2", "llvmlite", "ml_dtypes", "click", "opgen.spec.parse", "opgen.lower")
+    heavy = ("lark", "jinja2", "llvmlite", "ml_dtypes", "click", "opgen.spec.syntax.parse", "opgen.lower")
     script = f"import sys, nn_ops; print([m for m in {heavy} if m in sys.modules])"
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
     command = [sys.executable, "-c", script]

@@ -14,19 +14,19 @@ import pytest
 
 import opgen
 from opgen.bindings.c.build import chosen
+from opgen.diagnostics.calls import ArgumentError
 from opgen.loop.interpret import interpret
 from opgen.loop.verify import verify
 from opgen.lower import Variant, lower
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
+from opgen.runtime.call.recording import CaptureError
 from opgen.runtime.devices import emulation
 from opgen.runtime.devices.emulation import compile_emulated
-from opgen.runtime.errors import ArgumentError
-from opgen.runtime.recording import CaptureError
 from opgen.schedule.default import scheduled
-from opgen.spec.format import format_source
+from opgen.spec.call.shapes import evaluate, solve
 from opgen.spec.loading import load_text
-from opgen.spec.shapes import evaluate, solve
+from opgen.spec.syntax.format import format_source
 from tests.bindings.c.library import OK, Library, built, of
 from tests.bindings.modules import ROOT, generated, spec
 

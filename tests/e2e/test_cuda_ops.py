@@ -16,6 +16,7 @@ import pytest
 
 from opgen.codegen.cuda import emit
 from opgen.codegen.cuda.program import CudaProgram
+from opgen.compiler.cuda import nvcc
 from opgen.loop.bind import bind
 from opgen.loop.interpret import interpret
 from opgen.loop.nodes import Call as Function
@@ -24,11 +25,11 @@ from opgen.loop.walk import walk_exprs
 from opgen.lower import Variant, variants
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
-from opgen.runtime.devices import emulation, nvcc
+from opgen.runtime.devices import emulation
 from opgen.runtime.devices.emulation import EmulatedKernel, compile_emulated
 from opgen.schedule.default import scheduled
 from opgen.schedule.schedule import Schedule
-from opgen.spec.model import OpSpec
+from opgen.spec.model.model import OpSpec
 from tests.codegen.cuda.kernels import joined
 from tests.e2e.test_paths import MODULES, PLATFORM, _sizes, a_call, same
 from tests.harness import random_arrays

@@ -15,7 +15,7 @@ import pytest
 
 import opgen
 from opgen.grad import load_text
-from opgen.spec.shapes import solve
+from opgen.spec.call.shapes import solve
 from opgen.spec.unparse import write_op
 from tests.bindings.c.library import OK, Library, built, of, tensor
 from tests.bindings.modules import ROOT, generated, spec

@@ -13,11 +13,11 @@ import numpy.typing as npt
 import pytest
 
 import opgen
+from opgen.diagnostics.calls import ArgumentError
 from opgen.loop.interpret import interpret
 from opgen.passes.legalize import legalize
 from opgen.runtime.devices import emulation
 from opgen.runtime.devices.emulation import run_emulated
-from opgen.runtime.errors import ArgumentError
 from opgen.schedule.default import scheduled
 from tests.bindings.modules import ROOT, generated, spec
 from tests.harness import Call

@@ -25,8 +25,8 @@ from opgen.passes.simplify import simplify
 from opgen.runtime.devices import emulation
 from opgen.runtime.devices.emulation import compile_emulated
 from opgen.schedule.default import scheduled
+from opgen.spec.call.shapes import evaluate, solve
 from opgen.spec.generic import Argument, instance
-from opgen.spec.shapes import evaluate, solve
 from opgen.spec.unparse import write_op
 from tests.bindings.modules import ROOT, generated, spec
 

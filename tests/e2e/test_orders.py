@@ -30,7 +30,7 @@ from opgen.runtime.devices import emulation
 from opgen.runtime.devices.emulation import compile_emulated
 from opgen.schedule.default import scheduled
 from opgen.schedule.steps import Rfactor
-from opgen.spec.shapes import evaluate, solve
+from opgen.spec.call.shapes import evaluate, solve
 from opgen.spec.unparse import write_op
 from tests.bindings.c.library import OK, Library, built, of
 from tests.bindings.modules import ROOT, generated, spec

@@ -25,11 +25,11 @@ from opgen.loop.walk import walk_exprs
 from opgen.lower import Variant, lower, variants
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
-from opgen.runtime.run import run_kernel
+from opgen.runtime.kernels.run import run_kernel
 from opgen.schedule.default import scheduled
 from opgen.schedule.steps import Divide, Prefix, Relay, Rfactor
-from opgen.spec.model import Module, OpSpec, Tensor
-from opgen.spec.shapes import evaluate, solve
+from opgen.spec.call.shapes import evaluate, solve
+from opgen.spec.model.model import Module, OpSpec, Tensor
 from tests.harness import random_arrays
 
 ROOT = Path(__file__).parents[2]

@@ -17,9 +17,9 @@ import pytest
 from opgen.dtypes import DTYPES, DType, wrap
 from opgen.loop.interpret import interpret
 from opgen.passes.legalize import legalize
-from opgen.runtime.buffers import numpy_dtype
 from opgen.runtime.devices import emulation
 from opgen.runtime.devices.emulation import run_emulated
+from opgen.runtime.memory.buffers import numpy_dtype
 from opgen.schedule.default import scheduled
 from opgen.spec.unparse import write_op
 from tests.bindings.c.library import OK, Library, built, of

@@ -16,6 +16,7 @@ import pytest
 
 import opgen
 from opgen.diagnostics import CheckFailed
+from opgen.diagnostics.calls import ArgumentValueError
 from opgen.loop.bind import bind
 from opgen.loop.interpret import interpret
 from opgen.loop.nodes import Kernel
@@ -29,11 +30,10 @@ from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
 from opgen.runtime.devices import emulation
 from opgen.runtime.devices.emulation import compile_emulated
-from opgen.runtime.errors import ArgumentValueError
 from opgen.schedule.default import scheduled
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.reorder import reorder
-from opgen.spec.shapes import evaluate, solve
+from opgen.spec.call.shapes import evaluate, solve
 from tests.bindings.c.library import INVALID, OK, Library, built, of
 from tests.bindings.modules import ROOT, generated, spec
 

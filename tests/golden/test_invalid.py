@@ -10,7 +10,7 @@ import ml_dtypes  # noqa: F401  registers bfloat16 with numpy
 import numpy as np
 import pytest
 
-from opgen.runtime.errors import ArgumentError, UnknownArgumentError
+from opgen.diagnostics.calls import ArgumentError, UnknownArgumentError
 from tests.bindings.modules import OPS, generated
 from tests.golden.load import DATA
 

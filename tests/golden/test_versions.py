@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opgen.runtime.errors import ArgumentError
+from opgen.diagnostics.calls import ArgumentError
 from tests.bindings.modules import OPS, generated
 
 VERSIONS = {

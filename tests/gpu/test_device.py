@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from opgen.codegen.cuda import emit
+from opgen.compiler.cuda import nvcc, ptx
+from opgen.compiler.cuda.nvrtc import nvrtc
+from opgen.diagnostics.calls import ArgumentTypeError
 from opgen.dtypes import BFLOAT16, DTYPES, FLOAT16, FLOAT32
 from opgen.loop.interpret import interpret
-from opgen.runtime.devices import nvcc, ptx
 from opgen.runtime.devices.arrays import DeviceArray
 from opgen.runtime.devices.cuda_driver import Device, device
 from opgen.runtime.devices.device import CudaKernel
-from opgen.runtime.devices.nvrtc import nvrtc
-from opgen.runtime.errors import ArgumentTypeError
 from tests.codegen.cuda.kernels import CASES, PRODUCT, Array, Case, conversions
 
 pytestmark = pytest.mark.gpu

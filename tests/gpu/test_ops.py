@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import opgen
+from opgen.diagnostics.calls import ArgumentTypeError, ArgumentValueError
 from opgen.runtime.devices.arrays import DeviceArray
-from opgen.runtime.errors import ArgumentTypeError, ArgumentValueError
 from tests.bindings.modules import OPS, SAMPLES, generated
 from tests.golden.load import Case, cases, compare
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from opgen.grad import gradient, load
 from opgen.loop.interpret import interpret
-from opgen.spec.model import Module, OpSpec, Tensor
+from opgen.spec.model.model import Module, OpSpec, Tensor
 from tests.harness import Call, random_arrays
 
 Array = npt.NDArray[Any]

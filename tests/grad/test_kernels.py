@@ -12,7 +12,7 @@ from opgen.lower import lower, variants
 from opgen.passes.legalize import legalize
 from opgen.runtime.devices import emulation
 from opgen.runtime.devices.emulation import run_emulated
-from opgen.runtime.run import run_kernel
+from opgen.runtime.kernels.run import run_kernel
 from opgen.schedule.default import scheduled
 from tests.grad.cases import CASES, IDS, PAIRS, WINDOWS, Case, derivative
 from tests.harness import random_arrays

@@ -9,7 +9,7 @@ import pytest
 
 from opgen.diagnostics import DiagnosticError
 from opgen.grad import gradient, load_text
-from opgen.spec.model import Read
+from opgen.spec.model.model import Read
 from tests.grad.cases import Case, assert_gradient, derivative, differentiable
 
 SPEC = """op Small {{

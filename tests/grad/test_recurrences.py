@@ -10,9 +10,9 @@ import pytest
 import opgen
 from generated import onnx_ops
 from opgen.grad import gradient, load_text
-from opgen.spec.model import Reduce
-from opgen.spec.recurrences import recurrences
-from opgen.spec.walk import subexpressions
+from opgen.spec.model.model import Reduce
+from opgen.spec.model.walk import subexpressions
+from opgen.spec.resolve.recurrences import recurrences
 from tests.grad.cases import Case, assert_gradient, derivative, differentiable
 
 SPEC = """op Stepwise {{

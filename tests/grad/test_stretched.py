@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from opgen.grad import gradient, load_text
-from opgen.spec.model import Module
+from opgen.spec.model.model import Module
 from tests.grad.cases import Array, Arrays, Case
 
 TEXT = """op A {{

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from opgen.grad import gradient, load_text
-from opgen.spec.model import Conditional, Operation
-from opgen.spec.walk import reads, subexpressions
+from opgen.spec.model.model import Conditional, Operation
+from opgen.spec.model.walk import reads, subexpressions
 from tests.grad.cases import Array, Case, cotangent, derivative, run
 
 HEAD = "op A {\n  type T in {float64}\n  input x: T[n]\n  output y: T[n]\n"

@@ -16,8 +16,8 @@ import pytest
 
 import opgen
 from opgen.diagnostics import UserError
+from opgen.diagnostics.calls import ArgumentValueError
 from opgen.grad import gradient, load_text
-from opgen.runtime.errors import ArgumentValueError
 from opgen.spec.unparse import write_op
 from tests.bindings.modules import ROOT, generated
 

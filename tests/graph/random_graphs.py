@@ -22,10 +22,10 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from opgen.dtypes import DTYPES, DType
-from opgen.graph.bound import CallError, Kind, make_node
-from opgen.graph.nodes import Array, Constant, Data, Graph, Node, Op, Value, op_of
+from opgen.graph.ir.bound import CallError, Kind, make_node
+from opgen.graph.ir.nodes import Array, Constant, Data, Graph, Node, Op, Value, op_of
 from opgen.spec.loading import load
-from opgen.spec.model import Attr, Dimension, OpSpec, Sizes
+from opgen.spec.model.model import Attr, Dimension, OpSpec, Sizes
 
 SEED = int(os.environ.get("OPGEN_SEED", 23))
 MODULE = load(Path(__file__).with_name("ops.op"))

@@ -9,10 +9,10 @@ import numpy as np
 
 from opgen.dtypes import DTYPES
 from opgen.grad.load import load
-from opgen.graph.bound import make_node
-from opgen.graph.nodes import Array, Constant, Data, Graph, Node, Value, op_of
-from opgen.spec.environment import AttrStored
-from opgen.spec.model import Module
+from opgen.graph.ir.bound import make_node
+from opgen.graph.ir.nodes import Array, Constant, Data, Graph, Node, Value, op_of
+from opgen.spec.call.environment import AttrStored
+from opgen.spec.model.model import Module
 
 OPS = load(Path(__file__).with_name("fused.op"))
 NN = load(Path(__file__).parents[2] / "specs" / "nn_ops.op")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from opgen.graph.interpret import interpret
-from opgen.graph.nodes import Graph
-from opgen.graph.passes.affine import AFFINE
+from opgen.graph.ir.nodes import Graph
+from opgen.graph.kernels.interpret import interpret
 from opgen.graph.passes.base import Pass, Report, run_passes
 from opgen.graph.passes.dead import DEAD
 from opgen.graph.passes.fold import FOLD
+from opgen.graph.passes.fold_post_scale import AFFINE
 from opgen.graph.passes.fuse import FUSE
 from tests.graph.random_graphs import assert_same, campaign, random_inputs
 from tests.graph.steps import NN, Steps, uniform

@@ -8,13 +8,13 @@ import random
 import numpy as np
 import pytest
 
-from opgen.graph.interpret import interpret
-from opgen.graph.nodes import Graph
-from opgen.graph.passes import ahead
-from opgen.graph.passes.ahead import AHEAD
+from opgen.graph.ir.nodes import Graph
+from opgen.graph.kernels.interpret import interpret
+from opgen.graph.passes import fold_pre_scale as ahead
 from opgen.graph.passes.base import Report, run_passes
 from opgen.graph.passes.dead import DEAD
 from opgen.graph.passes.fold import FOLD
+from opgen.graph.passes.fold_pre_scale import AHEAD
 from opgen.graph.passes.fuse import FUSE
 from tests.graph.random_graphs import SEED, campaign
 from tests.graph.steps import NN, Steps, uniform

@@ -7,8 +7,8 @@ import os
 import numpy as np
 import pytest
 
-from opgen.graph.interpret import interpret
-from opgen.graph.nodes import Array, Graph
+from opgen.graph.ir.nodes import Array, Graph
+from opgen.graph.kernels.interpret import interpret
 from opgen.graph.passes.base import Report, run_passes
 from opgen.graph.passes.standard import STANDARD
 from tests.graph.random_graphs import SEED

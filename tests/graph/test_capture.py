@@ -12,15 +12,15 @@ import pytest
 
 import opgen
 from generated import onnx_ops
+from opgen.diagnostics.calls import ArgumentTypeError, ArgumentValueError
 from opgen.dtypes import FLOAT32, FLOAT64, INT32
-from opgen.graph.bound import Kind
-from opgen.graph.capture import trace
-from opgen.graph.interpret import interpret
-from opgen.graph.nodes import Graph
-from opgen.graph.verify import verify
-from opgen.runtime.errors import ArgumentTypeError, ArgumentValueError
-from opgen.runtime.recording import CaptureError, Symbol
-from opgen.spec.arguments import CallError
+from opgen.graph.build.capture import trace
+from opgen.graph.ir.bound import Kind
+from opgen.graph.ir.nodes import Graph
+from opgen.graph.ir.verify import verify
+from opgen.graph.kernels.interpret import interpret
+from opgen.runtime.call.recording import CaptureError, Symbol
+from opgen.spec.call.arguments import CallError
 from tests.graph.random_graphs import campaign, random_inputs, same_bits
 
 OPS = opgen.load(Path(__file__).with_name("ops.op"))

@@ -9,12 +9,12 @@ import pytest
 
 import opgen
 from opgen.diagnostics import UserError
+from opgen.diagnostics.calls import ArgumentError
 from opgen.dtypes import FLOAT32, INT32, INT64
-from opgen.graph.compiled import CompiledModel
-from opgen.graph.model import Call, Input, Model
-from opgen.graph.nodes import Data
-from opgen.runtime.errors import ArgumentError
-from opgen.runtime.tensors import Array
+from opgen.graph.build.model import Call, Input, Model
+from opgen.graph.compiled.compiled import CompiledModel
+from opgen.graph.ir.nodes import Data
+from opgen.runtime.call.tensors import Array
 from opgen.spec.loading import load_text
 from tests.graph.random_graphs import MODULE
 from tests.graph.steps import OPS

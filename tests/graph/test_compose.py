@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
+from opgen.compiler import toolchain
 from opgen.dtypes import DTYPES
-from opgen.graph import compose as composing
-from opgen.graph import settle as settling
-from opgen.graph.bound import bound
-from opgen.graph.compose import compose
-from opgen.graph.interpret import interpret
-from opgen.graph.nodes import Graph, Node
+from opgen.graph.fusion import compose as composing
+from opgen.graph.fusion import unify as settling
+from opgen.graph.fusion.compose import compose
+from opgen.graph.fusion.unify import CannotComposeError
+from opgen.graph.ir.bound import bound
+from opgen.graph.ir.nodes import Graph, Node
+from opgen.graph.ir.replace import outside, with_nodes
+from opgen.graph.ir.verify import verify
+from opgen.graph.kernels.interpret import interpret
 from opgen.graph.passes.fuse import FUSE
-from opgen.graph.replace import outside, with_nodes
-from opgen.graph.settle import CannotComposeError
-from opgen.graph.verify import verify
 from opgen.pipeline import STAGES, Pipeline, Stage
-from opgen.runtime import toolchain
-from opgen.spec.environment import AttrStored
+from opgen.spec.call.environment import AttrStored
 from opgen.spec.loading import load_text
 from opgen.spec.unparse import write_op
 from tests.graph.random_graphs import assert_same, campaign, random_inputs

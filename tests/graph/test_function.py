@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import opgen
-from opgen.graph import function as functions
-from opgen.runtime.errors import ArgumentTypeError, ArgumentValueError
-from opgen.runtime.recording import CaptureError
+from opgen.diagnostics.calls import ArgumentTypeError, ArgumentValueError
+from opgen.graph.compiled import function as functions
+from opgen.runtime.call.recording import CaptureError
 from tests.graph.random_graphs import campaign, random_inputs, same_bits
 from tests.graph.test_capture import replayed
 

@@ -7,14 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from opgen.graph import intermediate, reading
-from opgen.graph.bound import bound
-from opgen.graph.interpret import interpret
-from opgen.graph.nodes import Graph
+from opgen.compiler.algorithms import algorithms
+from opgen.graph.fusion import accesses as reading
+from opgen.graph.fusion import intermediate
+from opgen.graph.ir.bound import bound
+from opgen.graph.ir.nodes import Graph
+from opgen.graph.kernels.interpret import interpret
 from opgen.graph.passes.base import Report
 from opgen.graph.passes.fuse import FUSE
-from opgen.runtime.algorithms import algorithms
-from opgen.spec import model as m
+from opgen.spec.model import model as m
 from tests.graph.random_graphs import assert_same, campaign, random_inputs
 from tests.graph.steps import NN, Steps, uniform
 from tests.graph.test_compose import assert_reads_back

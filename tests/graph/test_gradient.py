@@ -11,15 +11,15 @@ import pytest
 from hypothesis import strategies as st
 
 import opgen
+from opgen.diagnostics.calls import ArgumentValueError
 from opgen.dtypes import FLOAT32, FLOAT64, INT32
-from opgen.graph.capture import trace
-from opgen.graph.gradient import GradientError, gradient
-from opgen.graph.interpret import compiled, interpret
-from opgen.graph.nodes import Graph
-from opgen.graph.text import data_of, parse_graph, print_graph
-from opgen.graph.verify import verify
-from opgen.runtime.errors import ArgumentValueError
-from opgen.runtime.recording import CaptureError
+from opgen.graph.build.capture import trace
+from opgen.graph.build.gradient import GradientError, gradient
+from opgen.graph.ir.nodes import Graph
+from opgen.graph.ir.text import data_of, parse_graph, print_graph
+from opgen.graph.ir.verify import verify
+from opgen.graph.kernels.interpret import compiled, interpret
+from opgen.runtime.call.recording import CaptureError
 from tests.graph.random_graphs import OPS as ALL
 from tests.graph.random_graphs import campaign, graphs
 

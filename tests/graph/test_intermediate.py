@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from opgen.grad.load import load
-from opgen.graph.bound import CallError
-from opgen.graph.compose import compose
-from opgen.graph.interpret import interpret
-from opgen.graph.nodes import Graph, Node
-from opgen.graph.replace import outside, with_nodes
-from opgen.graph.settle import CannotComposeError
-from opgen.graph.verify import verify
+from opgen.graph.fusion.compose import compose
+from opgen.graph.fusion.unify import CannotComposeError
+from opgen.graph.ir.bound import CallError
+from opgen.graph.ir.nodes import Graph, Node
+from opgen.graph.ir.replace import outside, with_nodes
+from opgen.graph.ir.verify import verify
+from opgen.graph.kernels.interpret import interpret
 from tests.graph.random_graphs import SEED, assert_same
 from tests.graph.steps import Steps
 

@@ -7,9 +7,9 @@ import pytest
 
 from opgen.diagnostics import InternalError
 from opgen.dtypes import FLOAT32, INT32
-from opgen.graph.bound import CallError, make_node
-from opgen.graph.interpret import compiled, interpret, interpret_all
-from opgen.graph.nodes import Constant, Data, Graph, Value, op_of
+from opgen.graph.ir.bound import CallError, make_node
+from opgen.graph.ir.nodes import Constant, Data, Graph, Value, op_of
+from opgen.graph.kernels.interpret import compiled, interpret, interpret_all
 from tests.graph.random_graphs import MODULE, campaign, random_inputs
 
 X = Value("x", FLOAT32, (2, 3))

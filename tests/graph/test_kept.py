@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from opgen.graph.nodes import Graph, op_of
+from opgen.graph.ir.nodes import Graph, op_of
 from opgen.graph.passes.base import Pass, Report
 from opgen.graph.passes.fuse import FUSE
 from opgen.graph.passes.kept import kept

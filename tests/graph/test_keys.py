@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 import opgen
-from opgen.graph.compiled import CompiledModel
-from opgen.graph.nodes import Graph, op_of
-from opgen.graph.program import key_of
+from opgen.graph.compiled.compiled import CompiledModel
+from opgen.graph.ir.nodes import Graph, op_of
+from opgen.graph.program.program import key_of
 from opgen.spec.loading import load_text
 from opgen.spec.unparse import write_op
 from tests.graph.random_graphs import MODULE

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import opgen
-from opgen.graph.code import Loaded
-from opgen.runtime.library import Library
+from opgen.graph.kernels.code import Loaded
+from opgen.runtime.native.library import Library
 from tests.bindings.modules import SAMPLES
 from tests.runtime.kernels import output_of
 
@@ -69,8 +69,8 @@ def test_a_deleted_model_gives_back_its_memory() -> None:
 
 
 def test_code_is_unloaded_with_the_last_program_that_runs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("opgen.graph.code._loaded", Loaded())
-    monkeypatch.setattr("opgen.graph.code.SPARE", 0)
+    monkeypatch.setattr("opgen.graph.kernels.code._loaded", Loaded())
+    monkeypatch.setattr("opgen.graph.kernels.code.SPARE", 0)
     ops, ones = opgen.load(SAMPLES), np.ones((5, 5), np.float32)
     model = opgen.compile(lambda a: ops.mat_mul(ops.mat_mul(a, a), a))
     assert (model(ones) == 25).all()
@@ -84,9 +84,9 @@ def test_code_is_unloaded_with_the_last_program_that_runs_it(monkeypatch: pytest
 
 
 def test_libraries_take_no_memory_once_they_are_gone() -> None:
-    from opgen.graph import arena_ir
+    from opgen.graph.program import arena_ir
     from opgen.runtime import threads
-    from opgen.runtime.library import load_library
+    from opgen.runtime.native.library import load_library
 
     def resident() -> int:
         gc.collect()

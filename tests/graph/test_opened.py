@@ -12,16 +12,17 @@ from hypothesis import strategies as st
 import opgen
 from opgen.diagnostics import InternalError
 from opgen.dtypes import FLOAT32
-from opgen.graph import carried, variety
-from opgen.graph.arena import ArenaPool
-from opgen.graph.bound import bound
-from opgen.graph.interpret import compiled, interpret
-from opgen.graph.kernels import integers_of
-from opgen.graph.model import Call, Input, Model
-from opgen.graph.nodes import Array, Data, Graph
-from opgen.graph.opened import CLOSED, LEAST, History, Opening
-from opgen.graph.prepare import load, with_kernels
+from opgen.graph.build.model import Call, Input, Model
+from opgen.graph.ir.bound import bound
+from opgen.graph.ir.nodes import Array, Data, Graph
+from opgen.graph.kernels import transfer as carried
+from opgen.graph.kernels.interpret import compiled, interpret
+from opgen.graph.kernels.kernels import integers_of
+from opgen.graph.kernels.symbolic import CLOSED, LEAST, History, Opening
+from opgen.graph.program import bucketing as variety
 from opgen.graph.program import program
+from opgen.graph.program.arena import ArenaPool
+from opgen.graph.program.prepare import load, with_kernels
 from opgen.loop.nodes import Kernel
 from opgen.schedule.schedule import Schedule
 from tests.graph.random_graphs import SEED, assert_same, campaign, random_inputs

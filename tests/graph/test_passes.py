@@ -10,8 +10,10 @@ import pytest
 from hypothesis import strategies as st
 
 from opgen.diagnostics import InternalError
-from opgen.graph.interpret import interpret
-from opgen.graph.nodes import Graph
+from opgen.diagnostics.calls import ArgumentValueError
+from opgen.graph.ir.nodes import Graph
+from opgen.graph.ir.text import data_of, parse_graph, print_graph, print_node
+from opgen.graph.kernels.interpret import interpret
 from opgen.graph.passes import base, fold
 from opgen.graph.passes.base import Pass, Report, run_passes
 from opgen.graph.passes.common import COMMON
@@ -21,8 +23,6 @@ from opgen.graph.passes.order import CLEANING
 from opgen.graph.passes.results import RESULTS
 from opgen.graph.passes.shapes import SHAPES
 from opgen.graph.passes.views import VIEWS
-from opgen.graph.text import data_of, parse_graph, print_graph, print_node
-from opgen.runtime.errors import ArgumentValueError
 from opgen.spec.loading import load
 from tests.graph.random_graphs import MODULE, assert_same, campaign, random_inputs
 from tests.graph.steps import Steps

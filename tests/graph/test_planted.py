@@ -11,14 +11,15 @@ import numpy as np
 import pytest
 
 from opgen.diagnostics import InternalError
-from opgen.graph import scaled
-from opgen.graph.bound import Bound
-from opgen.graph.interpret import interpret
-from opgen.graph.linear import ZERO, Affine
-from opgen.graph.nodes import Array, Graph, Node, Op
-from opgen.graph.passes import affine, common, dead, fold, results, shapes, views
+from opgen.graph.fusion import scaled
+from opgen.graph.fusion.linear import ZERO, Affine
+from opgen.graph.ir.bound import Bound
+from opgen.graph.ir.nodes import Array, Graph, Node, Op
+from opgen.graph.kernels.interpret import interpret
+from opgen.graph.passes import common, dead, fold, results, shapes, views
+from opgen.graph.passes import fold_post_scale as affine
 from opgen.graph.passes.base import Pass, Report
-from opgen.spec import model as m
+from opgen.spec.model import model as m
 from tests.graph.random_graphs import assert_same, campaign, random_inputs
 from tests.graph.steps import Steps
 

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 from opgen import algorithms
+from opgen.compiler.algorithms import Mode
+from opgen.diagnostics.calls import ArgumentError
 from opgen.dtypes import FLOAT32
-from opgen.graph import programs, variety
-from opgen.graph.bound import Kind
-from opgen.graph.compiled import CompiledModel
-from opgen.graph.held import array_of
-from opgen.graph.interpret import compiled, interpret
-from opgen.graph.nodes import Array, Graph
-from opgen.graph.prepare import load, with_kernels
-from opgen.graph.program import program
-from opgen.runtime.algorithms import Mode
-from opgen.runtime.errors import ArgumentError
+from opgen.graph.compiled.compiled import CompiledModel
+from opgen.graph.ir.bound import Kind
+from opgen.graph.ir.nodes import Array, Graph
+from opgen.graph.kernels.interpret import compiled, interpret
+from opgen.graph.program import bucketing as variety
+from opgen.graph.program import program, programs
+from opgen.graph.program.prepare import load, with_kernels
+from opgen.graph.program.weights import array_of
 from opgen.runtime.threads import get_num_threads, set_num_threads
 from tests.graph.random_graphs import assert_same, campaign, random_inputs
 from tests.graph.steps import NN, Steps, uniform

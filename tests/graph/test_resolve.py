@@ -7,17 +7,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from opgen.diagnostics.calls import ArgumentTypeError, ArgumentValueError
 from opgen.dtypes import FLOAT32, FLOAT64, INT64, DType
-from opgen.graph.interpret import interpret
-from opgen.graph.model import Branch, Call, Input, Model, Size
-from opgen.graph.nodes import Data, Graph
-from opgen.graph.resolve import ModelError, resolve
-from opgen.graph.text import print_node
-from opgen.graph.verify import verify
-from opgen.runtime.errors import ArgumentTypeError, ArgumentValueError
-from opgen.spec.environment import AttrStored
+from opgen.graph.build.model import Branch, Call, Input, Model, Size
+from opgen.graph.build.resolve import ModelError, resolve
+from opgen.graph.ir.nodes import Data, Graph
+from opgen.graph.ir.text import print_node
+from opgen.graph.ir.verify import verify
+from opgen.graph.kernels.interpret import interpret
+from opgen.spec.call.environment import AttrStored
 from opgen.spec.loading import load
-from opgen.spec.model import Sizes
+from opgen.spec.model.model import Sizes
 from tests.graph.random_graphs import MODULE, assert_same, campaign, random_inputs
 
 SHAPES = load(Path(__file__).with_name("shapes.op"))

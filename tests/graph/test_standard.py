@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from opgen.graph.interpret import interpret
-from opgen.graph.nodes import Graph
+from opgen.graph.ir.nodes import Graph
+from opgen.graph.kernels.interpret import interpret
 from opgen.graph.passes.base import run_passes
 from opgen.graph.passes.standard import STANDARD
 from tests.graph.random_graphs import campaign, random_inputs

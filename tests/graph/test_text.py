@@ -11,9 +11,9 @@ import pytest
 from opgen.diagnostics import DiagnosticError
 from opgen.dtypes import FLOAT32
 from opgen.grad import gradient
-from opgen.graph.bound import make_node
-from opgen.graph.nodes import Constant, Data, Graph, Value, op_of
-from opgen.graph.text import data_of, parse_graph, print_graph
+from opgen.graph.ir.bound import make_node
+from opgen.graph.ir.nodes import Constant, Data, Graph, Value, op_of
+from opgen.graph.ir.text import data_of, parse_graph, print_graph
 from tests.graph.random_graphs import MODULE, campaign
 
 SCALE = op_of(MODULE, MODULE.op("Halve"))

@@ -9,10 +9,10 @@ import pytest
 
 from opgen.diagnostics import InternalError
 from opgen.dtypes import FLOAT32, FLOAT64
-from opgen.graph.bound import make_node
-from opgen.graph.nodes import Constant, Data, Graph, Node, Value, op_of
-from opgen.graph.verify import verify
-from opgen.spec.model import Number, Operation, ShapeLet, Symbol
+from opgen.graph.ir.bound import make_node
+from opgen.graph.ir.nodes import Constant, Data, Graph, Node, Value, op_of
+from opgen.graph.ir.verify import verify
+from opgen.spec.model.model import Number, Operation, ShapeLet, Symbol
 from tests.graph.random_graphs import MODULE, campaign
 
 X = Value("x", FLOAT32, (2, 3))

@@ -10,16 +10,16 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 from opgen.dtypes import FLOAT32
-from opgen.graph.bound import bound, make_node
-from opgen.graph.interpret import interpret
-from opgen.graph.nodes import Graph, Value
+from opgen.graph.fusion.reshaped import view_between
+from opgen.graph.ir.bound import bound, make_node
+from opgen.graph.ir.nodes import Graph, Value
+from opgen.graph.ir.text import data_of, parse_graph, print_graph
+from opgen.graph.ir.verify import verify
+from opgen.graph.kernels.interpret import interpret
 from opgen.graph.passes.base import Report
 from opgen.graph.passes.dead import DEAD
 from opgen.graph.passes.views import VIEWS
 from opgen.graph.plan.views import view_of
-from opgen.graph.reshaped import view_between
-from opgen.graph.text import data_of, parse_graph, print_graph
-from opgen.graph.verify import verify
 from tests.graph.random_graphs import MODULE, SEED, random_inputs
 from tests.graph.steps import Steps
 

@@ -14,7 +14,7 @@ from opgen.loop.verify import problems, verify
 from opgen.loop.walk import walk
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
-from opgen.runtime.kernel import compile_kernel
+from opgen.runtime.kernels.kernel import compile_kernel
 
 HEAD = "kernel f(x: int64[n], n: int64 in [0, 64]) -> (y: int64[n]):\n"
 LEAST = """\

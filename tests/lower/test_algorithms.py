@@ -15,7 +15,7 @@ from opgen.loop.print import print_kernel
 from opgen.loop.verify import verify
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
-from opgen.runtime.run import run_kernel
+from opgen.runtime.kernels.run import run_kernel
 from opgen.schedule.default import scheduled
 from tests.harness import Call, random_arrays
 

@@ -13,7 +13,7 @@ from opgen.loop.walk import walk, walk_expr
 from opgen.lower import Variant, lower
 from opgen.lower.pieces import LEAST
 from opgen.spec.loading import load_text
-from opgen.spec.model import Module
+from opgen.spec.model.model import Module
 
 
 def joined(count: int, length: str = "n_{k}") -> Module:

@@ -17,9 +17,9 @@ import numpy as np
 
 import opgen
 from opgen.diagnostics import UserError
-from opgen.graph.values import Input
+from opgen.graph.ir.values import Input
 from opgen.onnx.load import load
-from opgen.runtime.buffers import numpy_dtype
+from opgen.runtime.memory.buffers import numpy_dtype
 
 BYTES = 1 << 30
 """What one model may take."""

@@ -9,7 +9,7 @@ import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from opgen.spec.loading import load_text
-from opgen.spec.model import Module
+from opgen.spec.model.model import Module
 
 SPECS = """
 op Add {

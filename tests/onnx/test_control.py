@@ -13,13 +13,13 @@ from onnx.reference import ReferenceEvaluator
 
 import opgen
 from opgen.diagnostics import UserError
-from opgen.graph import resolve
-from opgen.graph.parts import Part
-from opgen.graph.problems import ModelError
-from opgen.graph.staged import StagedModel
-from opgen.graph.unrolled import CALLS
+from opgen.diagnostics.calls import ArgumentTypeError
+from opgen.graph.build import resolve
+from opgen.graph.build.parts import Part
+from opgen.graph.build.unrolled import CALLS
+from opgen.graph.compiled.staged import StagedModel
+from opgen.graph.ir.problems import ModelError
 from opgen.onnx.errors import MalformedModelError, UnsupportedModelError
-from opgen.runtime.errors import ArgumentTypeError
 
 Array = npt.NDArray[Any]
 
@@ -139,7 +139,7 @@ def test_slices_have_a_dimension_less_however_many_runs_are_written_out(
     sums = h + np.cumsum(np.moveaxis(x, axis, 0)[order], 0)
     wanted = np.moveaxis(sums[order], 0, axis) * x
     for most in (64, 1):
-        monkeypatch.setattr("opgen.graph.unrolled.RUNS", most)
+        monkeypatch.setattr("opgen.graph.build.unrolled.RUNS", most)
         model = compiled(text)
         last, y = model(h, x)
         np.testing.assert_allclose(last, sums[-1], rtol=1e-5, atol=1e-6, strict=True)
@@ -282,7 +282,7 @@ def test_without_a_first_condition_none_counts() -> None:
 
 
 def test_runs_without_end_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("opgen.graph.parts.RUNS", 200)
+    monkeypatch.setattr("opgen.graph.build.parts.RUNS", 200)
     text = """g (float[n] x) => (float[n] y) {
       y = Loop ("", "", x) <body = b (int64 i, bool f, float[n] v) => (f, w) { w = Neg (v) }>
     }"""

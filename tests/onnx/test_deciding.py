@@ -10,8 +10,8 @@ from onnx import parser
 from onnx.reference import ReferenceEvaluator
 
 import opgen
-from opgen.graph.programs import VARIED
-from opgen.graph.staged import StagedModel
+from opgen.graph.compiled.staged import StagedModel
+from opgen.graph.program.programs import VARIED
 
 HEAD = '<ir_version: 8, opset_import: ["" : 18]>\n'
 
@@ -113,7 +113,7 @@ def test_another_model_of_the_same_bytes_takes_its_programs_from_the_cache(
     def never(*_: object) -> None:
         raise AssertionError("the model is resolved")
 
-    monkeypatch.setattr("opgen.graph.resolve.resolve", never)
+    monkeypatch.setattr("opgen.graph.build.resolve.resolve", never)
     for row in rows:
         found = second.run(dict(zip(names, row, strict=True)))
         assert found["y"].shape == tuple(row[1])

@@ -11,17 +11,17 @@ import pytest
 
 from opgen.dtypes import DTYPES
 from opgen.grad import load
-from opgen.graph.bound import make_node
-from opgen.graph.gradient import gradient
-from opgen.graph.interpret import interpret
-from opgen.graph.nodes import Graph, Value, op_of
-from opgen.runtime.buffers import numpy_dtype
-from opgen.spec import syntax as s
+from opgen.graph.build.gradient import gradient
+from opgen.graph.ir.bound import make_node
+from opgen.graph.ir.nodes import Graph, Value, op_of
+from opgen.graph.kernels.interpret import interpret
+from opgen.runtime.memory.buffers import numpy_dtype
+from opgen.spec.check.values import example_values
 from opgen.spec.generic import Argument, Instance, instance
 from opgen.spec.generic.examples import ExampleCall, examples_of, plain_example
-from opgen.spec.model import GenericOp, Module
-from opgen.spec.report import Report
-from opgen.spec.values import example_values
+from opgen.spec.model.model import GenericOp, Module
+from opgen.spec.syntax import nodes as s
+from opgen.spec.syntax.report import Report
 
 ONNX = load(Path(__file__).parents[2] / "specs" / "onnx" / "onnx_ops.op")
 OPS = {op.name: op for op in ONNX.generics}

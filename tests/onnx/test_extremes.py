@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import opgen
-from opgen.runtime.errors import ArgumentValueError
+from opgen.diagnostics.calls import ArgumentValueError
 from opgen.spec.generic.values import integer, known_integer
-from opgen.spec.unparse_expression import NOWHERE
+from opgen.spec.model.unparse_expression import NOWHERE
 
 onnx = pytest.importorskip("onnx")
 

@@ -16,7 +16,7 @@ import pytest
 from onnx import NodeProto, helper
 
 import opgen
-from opgen.graph.problems import ModelError
+from opgen.graph.ir.problems import ModelError
 from tests.onnx.models import constant, float_input, node
 
 TIMES = 4

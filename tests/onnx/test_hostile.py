@@ -22,7 +22,7 @@ from onnx.backend.test.loader import load_model_tests
 
 import opgen
 from opgen.diagnostics import UserError
-from opgen.graph.problems import ModelError
+from opgen.graph.ir.problems import ModelError
 from opgen.onnx.load import load
 from tests.onnx.models import constant, float_input, model, node
 from tests.onnx.mutate import NUMBERS, changed_bytes, changed_field

@@ -13,12 +13,12 @@ import pytest
 from onnx import TensorProto, helper
 
 import opgen
+from opgen.cache import entries as cache
+from opgen.diagnostics.calls import ArgumentValueError
 from opgen.files import FileRefusedError
-from opgen.graph.code import Loaded
-from opgen.graph.staged import StagedModel
-from opgen.graph.values import Array
-from opgen.runtime import cache
-from opgen.runtime.errors import ArgumentValueError
+from opgen.graph.compiled.staged import StagedModel
+from opgen.graph.ir.values import Array
+from opgen.graph.kernels.code import Loaded
 from tests.onnx.models import constant, float_input, model, node
 from tests.runtime.kernels import output_of
 
@@ -48,7 +48,7 @@ def layers(path: Path, seed: int = 1) -> Path:
 
 def anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in another process: no kernel is loaded."""
-    monkeypatch.setattr("opgen.graph.code._loaded", Loaded())
+    monkeypatch.setattr("opgen.graph.kernels.code._loaded", Loaded())
 
 
 def unread(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,7 +101,7 @@ def test_nothing_is_imported_that_only_making_a_program_takes(folder: Path) -> N
         model = opgen.compile({str(path)!r})
         print(float(model(np.ones((2, 64), np.float32)).sum()))
         heavy = ("lark", "jinja2", "onnx", "google.protobuf", "click", "rich")
-        parts = ("lower.lowering", "schedule", "passes", "spec.syntax", "graph.resolve", "grad")
+        parts = ("lower.lowering", "schedule", "passes", "spec.syntax.nodes", "graph.build.resolve", "grad")
         print([name for name in (*heavy, *(f"opgen.{{part}}" for part in parts)) if name in sys.modules])
     """
     first, again = output_of(program).splitlines(), output_of(program).splitlines()

@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 
 from opgen.diagnostics import UserError
 from opgen.dtypes import FLOAT32
-from opgen.graph.model import Branch, Call, Input, Model
+from opgen.graph.build.model import Branch, Call, Input, Model
 from opgen.onnx.errors import MalformedModelError, OnnxError, UnsupportedModelError
 from opgen.onnx.load import load
 from tests.onnx.models import constant, float_input, model, module, node

@@ -8,7 +8,7 @@ import pytest
 
 import opgen
 from generated import onnx_ops
-from opgen.runtime.errors import ArgumentValueError
+from opgen.diagnostics.calls import ArgumentValueError
 
 
 def test_squeeze_without_axes_leaves_out_all_of_size_1() -> None:

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 import opgen
-from opgen.runtime.errors import ArgumentError
+from opgen.diagnostics.calls import ArgumentError
 
 SEED = 26
 SPECS = Path(__file__).parents[2] / "specs" / "onnx"

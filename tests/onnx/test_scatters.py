@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from opgen.runtime.errors import ArgumentValueError
+from opgen.diagnostics.calls import ArgumentValueError
 
 Array = npt.NDArray[np.generic]
 SEED = int(os.environ.get("OPGEN_TEST_SEED", "0"))

@@ -14,7 +14,7 @@ import pytest
 
 import opgen
 from generated import onnx_ops as ops
-from opgen.runtime.errors import ArgumentError
+from opgen.diagnostics.calls import ArgumentError
 
 onnx = pytest.importorskip("onnx")
 SEED = int(os.environ.get("OPGEN_TEST_SEED", "0"))

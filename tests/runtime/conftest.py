@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from opgen.runtime import kernel
+from opgen.runtime.kernels import kernel
 
 
 @pytest.fixture(autouse=True)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from opgen.dtypes import FLOAT32
-from opgen.runtime import blocks
-from opgen.runtime.address import address
-from opgen.runtime.buffers import empty_aligned
+from opgen.runtime.memory import blocks
+from opgen.runtime.memory.address import address
+from opgen.runtime.memory.buffers import empty_aligned
 from tests.bindings.modules import OPS, generated
 from tests.runtime.kernels import run_program
 

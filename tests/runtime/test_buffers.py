@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from opgen.dtypes import BFLOAT16, BOOL, DTYPES, FLOAT32, INT32, DType
-from opgen.runtime.buffers import dtype_of, empty_aligned, numpy_dtype, poison
+from opgen.runtime.memory.buffers import dtype_of, empty_aligned, numpy_dtype, poison
 from tests.runtime.kernels import output_of
 
 SHAPES = [(), (0,), (1,), (3, 0, 2), (2, 3, 5), (1000,), (1007,), (1008,), (1009,), (300, 300), (2048, 1024)]

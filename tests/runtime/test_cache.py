@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from opgen.cache import entries as cache
+from opgen.cache import entry
+from opgen.cache.entries import CacheStats, CacheWarning, KernelCache, key_of
 from opgen.diagnostics import UserError
-from opgen.runtime import cache, entry
-from opgen.runtime.cache import CacheStats, CacheWarning, KernelCache, key_of
-from opgen.runtime.describe import describe
+from opgen.diagnostics.describe import describe
 
 KEY = hashlib.sha256(b"a kernel").hexdigest()
 PAYLOAD = os.urandom(500)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from opgen.runtime.cache import KernelCache
+from opgen.cache.entries import KernelCache
 
 KEYS = [hashlib.sha256(str(n).encode()).hexdigest() for n in range(6)]
 

@@ -7,9 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from opgen.runtime import diagnosis, openmp, threads, toolchain
-from opgen.runtime.devices import cuda_driver, nvrtc
-from opgen.runtime.version import VERSION
+from opgen.compiler import toolchain
+from opgen.compiler.cuda import nvrtc
+from opgen.runtime import threads
+from opgen.runtime.devices import cuda_driver
+from opgen.runtime.measuring import diagnosis
+from opgen.runtime.threads import openmp
+from opgen.version import VERSION
 
 TOPICS = [
     "cpu", "cpu features", "vector width", "target",

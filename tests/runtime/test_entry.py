@@ -6,7 +6,7 @@ import hashlib
 
 import pytest
 
-from opgen.runtime import entry
+from opgen.cache import entry
 
 KEY = hashlib.sha256(b"a kernel").hexdigest()
 OTHER = hashlib.sha256(b"another kernel").hexdigest()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from opgen.runtime import openmp
+from opgen.runtime.threads import openmp
 from tests.runtime.kernels import output_of
 
 PROGRAM = """

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from opgen.runtime.guard import Side, guarded_copy, guarded_empty
+from opgen.runtime.memory.guard import Side, guarded_copy, guarded_empty
 
 
 def ending_of(work: Callable[[], object]) -> int:

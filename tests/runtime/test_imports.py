@@ -6,7 +6,7 @@ from importlib import metadata
 
 import pytest
 
-from opgen.runtime.version import VERSION
+from opgen.version import VERSION
 from tests.runtime.kernels import output_of
 
 

@@ -11,12 +11,15 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from opgen.cache import entries as cache
+from opgen.compiler import toolchain
 from opgen.diagnostics import InternalError
 from opgen.loop.parse import parse_kernel
-from opgen.runtime import cache, kernel, threads, toolchain
-from opgen.runtime.address import address
-from opgen.runtime.kernel import CompiledKernel, compile_kernel, kernel_key
-from opgen.runtime.run import run_kernel
+from opgen.runtime import threads
+from opgen.runtime.kernels import kernel
+from opgen.runtime.kernels.kernel import CompiledKernel, compile_kernel, kernel_key
+from opgen.runtime.kernels.run import run_kernel
+from opgen.runtime.memory.address import address
 from tests.runtime.kernels import output_of, row_sums
 
 Floats = npt.NDArray[np.float32]
@@ -50,7 +53,7 @@ def builds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def status_kernel(status: int) -> CompiledKernel:
     """A kernel without arguments that returns a status."""
-    from opgen.runtime.library import load_library
+    from opgen.runtime.native.library import load_library
 
     code = toolchain.object_code(f"define i32 @fails(ptr %w) {{\n  ret i32 {status}\n}}\n", toolchain.host())
     bare = dataclasses.replace(row_sums("fails"), inputs=(), outputs=(), parameters=())

@@ -16,12 +16,14 @@ import numpy as np
 import pytest
 
 import opgen
+from opgen.diagnostics.calls import ArgumentTypeError, ArgumentValueError
 from opgen.dtypes import DTYPES
-from opgen.runtime import launcher, plan, threads
-from opgen.runtime.buffers import numpy_dtype
-from opgen.runtime.errors import ArgumentTypeError, ArgumentValueError
-from opgen.runtime.operator import Call, Launch, Operator
-from opgen.runtime.plan import Prepared
+from opgen.runtime import threads
+from opgen.runtime.call import plan
+from opgen.runtime.call.operator import Call, Launch, Operator
+from opgen.runtime.call.plan import Prepared
+from opgen.runtime.kernels import launcher
+from opgen.runtime.memory.buffers import numpy_dtype
 from tests.bindings.modules import OPS, generated
 
 pytestmark = pytest.mark.skipif(

@@ -8,9 +8,9 @@ import time
 
 import pytest
 
+from opgen.compiler import toolchain
 from opgen.diagnostics import InternalError
-from opgen.runtime import toolchain
-from opgen.runtime.library import load_library, load_object
+from opgen.runtime.native.library import load_library, load_object
 
 ADD = """
 @calls = global i64 0

@@ -16,13 +16,13 @@ import pytest
 
 import opgen
 from opgen.diagnostics import InternalError
+from opgen.diagnostics.calls import ArgumentValueError, CallMemoryError
 from opgen.grad import load_text
 from opgen.loop.interpret import interpret
 from opgen.loop.nodes import Kernel
 from opgen.lower import Variant, lower
-from opgen.runtime.errors import ArgumentValueError, CallMemoryError
-from opgen.runtime.guard import guarded_copy
-from opgen.runtime.run import AnyArray
+from opgen.runtime.kernels.run import AnyArray
+from opgen.runtime.memory.guard import guarded_copy
 
 LARGE = [0, 1, -1, 2, -2, 3, 5, 7, 65536, 2**31 - 1, -(2**31), 2**31, 2**32 + 1, 2**62, -(2**62), 2**63 - 1, -(2**63)]
 WIDE = ">= -9223372036854775808 <= 9223372036854775807"

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from opgen.compiler import machines, toolchain
 from opgen.machine import typical
 from opgen.machine.fields import flatten
 from opgen.machine.override import MachineFileError
-from opgen.runtime import machines, measure, toolchain
-from opgen.runtime.diagnosis import describe
+from opgen.runtime.measuring import rates as measure
+from opgen.runtime.measuring.diagnosis import describe
 from tests.runtime.kernels import output_of
 
 
@@ -127,6 +128,6 @@ def test_importing_generated_ops_does_not_look_at_the_machine() -> None:
         import sys
         sys.path.insert(0, "generated")
         import nn_ops
-        print("opgen.runtime.machines" in sys.modules)
+        print("opgen.compiler.machines" in sys.modules)
     """
     assert output_of(program) == "False"

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from opgen.codegen.llvm.target import Target
-from opgen.runtime import cache, matrix_unit, toolchain
+from opgen.compiler import matrix_unit, toolchain
+from opgen.compiler.keys import code_identity
 
 WITH = Target("x86_64-unknown-linux-gnu", "sapphirerapids", "+amx-tile,+amx-bf16,+avx512f", name="host")
 
@@ -27,7 +28,7 @@ def test_the_answer_decides_what_the_target_has(monkeypatch: pytest.MonkeyPatch,
     host = toolchain.host()
     assert host.has_tiles == granted == host.machine.tiles
     assert host.has("amx-tile")
-    assert (cache.code_identity(host, "") == cache.code_identity(WITH, "")) == granted
+    assert (code_identity(host, "") == code_identity(WITH, "")) == granted
 
 
 def test_the_answer_stays_the_same() -> None:

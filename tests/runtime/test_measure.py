@@ -6,8 +6,9 @@ import ctypes
 
 import pytest
 
-from opgen.runtime import probes, toolchain
-from opgen.runtime.library import load_library
+from opgen.compiler import toolchain
+from opgen.runtime.measuring import probes
+from opgen.runtime.native.library import load_library
 
 CHAINS = 5
 

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opgen.runtime import kernel, specialize
-from opgen.runtime.kernel import CompiledKernel
-from opgen.runtime.specialize import Library
+from opgen.runtime.call import specialize
+from opgen.runtime.call.specialize import Library
+from opgen.runtime.kernels import kernel
+from opgen.runtime.kernels.kernel import CompiledKernel
 from tests.bindings.modules import OPS, generated
 
 KEPT, SHAPES = 6, 20

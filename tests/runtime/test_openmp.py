@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from opgen.runtime import openmp
+from opgen.runtime.threads import openmp
 
 MAPS = """\
 55f0-55f1 r--p 00000000 08:01 1 /usr/bin/python3.11

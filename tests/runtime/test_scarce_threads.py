@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from opgen.runtime import openmp
+from opgen.runtime.threads import openmp
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 

@@ -9,7 +9,8 @@ import pytest
 
 import opgen
 from generated import nn_ops
-from opgen.runtime import kernel, threads
+from opgen.runtime import threads
+from opgen.runtime.kernels import kernel
 
 
 def call(size: int) -> np.ndarray:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from opgen.runtime.cache import KernelCache
+from opgen.cache.entries import KernelCache
 
 ROOT = Path(__file__).parents[2]
 
@@ -54,7 +54,7 @@ def test_a_spec_that_is_none_is_read_again(tmp_path: Path, payload: bytes) -> No
     first = call(tmp_path)
     kept = KernelCache(tmp_path)
     keys = [p.name.split(".")[0] for p in tmp_path.rglob("*") if p.is_file()]
-    models = [key for key in keys if b"opgen.spec.model" in (kept.load(key) or b"")]
+    models = [key for key in keys if b"opgen.spec.model.model" in (kept.load(key) or b"")]
     assert len(models) == 1
     assert kept.store(models[0], payload)
     assert call(tmp_path, "never") == [first[0], "True", "True"]

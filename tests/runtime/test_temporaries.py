@@ -13,9 +13,11 @@ import numpy as np
 import pytest
 
 import opgen
-from opgen.runtime import temporaries, temporaries_ir, threads
-from opgen.runtime.blocks import LARGE
-from opgen.runtime.library import Library, load_library
+from opgen.runtime import threads
+from opgen.runtime.kernels import temporaries
+from opgen.runtime.memory import temporaries_ir
+from opgen.runtime.memory.blocks import LARGE
+from opgen.runtime.native.library import Library, load_library
 from tests.runtime.kernels import output_of
 
 SPEC = """

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from opgen.runtime import openmp, parallel_ir, pool_ir, threads
-from opgen.runtime.threads import ThreadingError
+from opgen.runtime import threads
+from opgen.runtime.native import parallel_ir, pool_ir
+from opgen.runtime.threads import ThreadingError, openmp
 from tests.runtime.kernels import output_of, run_program
 
 Body = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)

@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from opgen.compiler import sharing, toolchain, tuned
 from opgen.loop.nodes import Binary, Const, Kernel, Store
 from opgen.loop.parse import parse_kernel
 from opgen.loop.walk import map_stmt
-from opgen.runtime import diagnosis, sharing, specialize, toolchain, tuned, tuner
-from opgen.runtime.kernel import CompiledKernel
+from opgen.runtime.call import specialize
+from opgen.runtime.kernels.kernel import CompiledKernel
+from opgen.runtime.measuring import diagnosis, tuner
 from opgen.schedule.auto.decisions import Decisions
 from opgen.schedule.default import default_schedule
 from opgen.schedule.schedule import Schedule, apply

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from opgen.compiler import toolchain, tuned
 from opgen.diagnostics import UserError
-from opgen.runtime import specialize, toolchain, tuned
+from opgen.runtime.call import specialize
 from opgen.schedule.default import default_schedule
 from opgen.schedule.schedule import apply
 from tests.runtime.test_tuned import another, entry

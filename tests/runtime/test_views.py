@@ -13,11 +13,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from opgen.runtime import views
-from opgen.runtime.errors import ArgumentError, ArgumentTypeError, ArgumentValueError
-from opgen.runtime.lending import LentArray
-from opgen.runtime.operator import Operator
-from opgen.runtime.tensors import TensorChecks
+from opgen.diagnostics.calls import ArgumentError, ArgumentTypeError, ArgumentValueError
+from opgen.runtime.call import views
+from opgen.runtime.call.operator import Operator
+from opgen.runtime.call.tensors import TensorChecks
+from opgen.runtime.memory.lending import LentArray
 from tests.bindings.modules import OPS, generated
 from tests.runtime.lenders import Buffer, Exchanger, Flagged, Lender
 

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from opgen.diagnostics import InternalError
-from opgen.runtime import temporaries_ir, threads
-from opgen.runtime.elf import Image
+from opgen.runtime import threads
+from opgen.runtime.memory import temporaries_ir
+from opgen.runtime.native.elf import Image
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 

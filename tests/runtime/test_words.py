@@ -10,7 +10,7 @@ import pytest
 from opgen.diagnostics import InternalError
 from opgen.dtypes import BOOL, FLOAT32, FLOAT64, INT64
 from opgen.loop.nodes import Parameter
-from opgen.runtime.words import parameter_word
+from opgen.runtime.native.words import parameter_word
 
 
 @pytest.mark.parametrize("value", [0, 1, -1, 2**63 - 1, -(2**63), np.int32(-7), np.int64(9), True])

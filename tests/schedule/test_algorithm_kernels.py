@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from opgen.compiler.choose import takes
 from opgen.grad import load
 from opgen.loop.bind import bind
 from opgen.loop.interpret import interpret
@@ -19,8 +20,7 @@ from opgen.loop.verify import verify
 from opgen.machine import Machine, typical
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
-from opgen.runtime.choose import takes
-from opgen.runtime.run import run_kernel
+from opgen.runtime.kernels.run import run_kernel
 from opgen.schedule.default import scheduled
 from opgen.schedule.schedule import parse_schedule
 from tests.harness import Call, random_arrays

@@ -21,7 +21,7 @@ from opgen.machine import Machine, typical
 from opgen.machine.model import Cache
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
-from opgen.runtime.run import run_kernel
+from opgen.runtime.kernels.run import run_kernel
 from opgen.schedule.default import scheduled
 from opgen.schedule.schedule import parse_schedule
 from opgen.spec import load

@@ -21,8 +21,8 @@ from opgen.loop.verify import verify
 from opgen.loop.walk import buffers_in, walk_exprs
 from opgen.machine import typical
 from opgen.passes.legalize import legalize
-from opgen.runtime.kernel import compile_kernel
-from opgen.runtime.run import run_kernel
+from opgen.runtime.kernels.kernel import compile_kernel
+from opgen.runtime.kernels.run import run_kernel
 from opgen.schedule.default import scheduled
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.schedule import apply, parse_schedule

@@ -14,7 +14,7 @@ from opgen.loop.verify import verify
 from opgen.machine import typical
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
-from opgen.runtime.run import run_kernel
+from opgen.runtime.kernels.run import run_kernel
 from opgen.schedule.default import scheduled
 from opgen.schedule.schedule import parse_schedule
 from tests.harness import random_arrays

@@ -19,7 +19,7 @@ from opgen.loop.walk import buffers_in
 from opgen.machine import Machine, typical
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
-from opgen.runtime.run import run_kernel
+from opgen.runtime.kernels.run import run_kernel
 from opgen.schedule.auto.chain.chain import is_chain
 from opgen.schedule.default import scheduled
 from opgen.schedule.schedule import apply, parse_schedule

@@ -20,7 +20,7 @@ from opgen.machine.model import Cache
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
 from opgen.passes.unroll import constant_extent
-from opgen.runtime.run import run_kernel
+from opgen.runtime.kernels.run import run_kernel
 from opgen.schedule.auto import choose, overrides
 from opgen.schedule.auto.choose import Candidate, Choice, Chooser
 from opgen.schedule.auto.design import Design

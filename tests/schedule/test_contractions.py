@@ -18,7 +18,7 @@ from opgen.machine import typical
 from opgen.machine.model import Cache
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
-from opgen.runtime.run import run_kernel
+from opgen.runtime.kernels.run import run_kernel
 from opgen.schedule.default import scheduled
 from tests.harness import Call, random_arrays
 from tests.schedule.test_auto import DENSE, DIRECTIONS, LANES, MODULE, assert_scheduled_is_the_same, schedule_of

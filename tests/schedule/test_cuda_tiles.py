@@ -12,7 +12,7 @@ from opgen.lower import Variant, lower
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
 from opgen.runtime.devices.emulation import compile_emulated
-from opgen.runtime.run import run_kernel
+from opgen.runtime.kernels.run import run_kernel
 from opgen.schedule.default import default_schedule
 from opgen.schedule.schedule import apply
 from opgen.spec import load_text

@@ -10,7 +10,7 @@ import pytest
 from opgen.loop.parse import parse_kernel
 from opgen.loop.print import print_kernel
 from opgen.passes.legalize import legalize
-from opgen.runtime.run import run_kernel
+from opgen.runtime.kernels.run import run_kernel
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.schedule import apply, parse_schedule
 from tests.schedule import kernels

@@ -18,7 +18,7 @@ from opgen.loop.verify import verify
 from opgen.machine import Machine, typical
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
-from opgen.runtime.run import run_kernel
+from opgen.runtime.kernels.run import run_kernel
 from opgen.schedule.schedule import parse_schedule
 from opgen.spec import load
 from tests.harness import Call, random_arrays

@@ -19,13 +19,13 @@ from opgen.machine import typical
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
 from opgen.passes.unmask import unmask
-from opgen.runtime.run import run_kernel
+from opgen.runtime.kernels.run import run_kernel
 from opgen.schedule.default import scheduled
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.schedule import Schedule, apply, parse_schedule
 from opgen.schedule.steps import Rfactor
 from opgen.spec import load
-from opgen.spec.model import OpSpec
+from opgen.spec.model.model import OpSpec
 from tests.harness import Call, random_arrays
 
 MODULE = load(Path(__file__).parents[2] / "specs" / "nn_ops.op")

@@ -15,7 +15,7 @@ from opgen.loop.print import print_kernel
 from opgen.loop.verify import verify
 from opgen.loop.walk import walk
 from opgen.passes.legalize import legalize
-from opgen.runtime.run import run_kernel
+from opgen.runtime.kernels.run import run_kernel
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.schedule import apply, parse_schedule
 

@@ -23,8 +23,8 @@ from opgen.machine import typical
 from opgen.machine.model import Cache
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
-from opgen.runtime.kernel import compile_kernel
-from opgen.runtime.run import run_kernel
+from opgen.runtime.kernels.kernel import compile_kernel
+from opgen.runtime.kernels.run import run_kernel
 from opgen.schedule.default import scheduled
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.schedule import apply, parse_schedule

@@ -15,7 +15,7 @@ from opgen.loop.verify import verify
 from opgen.loop.walk import buffers_in
 from opgen.machine import Machine, typical
 from opgen.passes.legalize import legalize
-from opgen.runtime.run import run_kernel
+from opgen.runtime.kernels.run import run_kernel
 from opgen.schedule.default import scheduled
 from opgen.schedule.schedule import apply, parse_schedule
 from opgen.schedule.steps import Pitch

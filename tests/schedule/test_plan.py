@@ -16,7 +16,7 @@ from opgen.machine import typical
 from opgen.machine.model import Cache, Machine
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
-from opgen.runtime.run import run_kernel
+from opgen.runtime.kernels.run import run_kernel
 from opgen.schedule.auto.accesses import accesses
 from opgen.schedule.auto.nests import nests
 from opgen.schedule.cost.traffic import Access, Loop, Region, Traffic, region

@@ -13,7 +13,7 @@ from opgen.loop.parse import parse_kernel
 from opgen.loop.print import print_kernel
 from opgen.loop.verify import verify
 from opgen.passes.legalize import legalize
-from opgen.runtime.run import run_kernel
+from opgen.runtime.kernels.run import run_kernel
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import loop_names
 from opgen.schedule.schedule import Schedule, apply, parse_schedule

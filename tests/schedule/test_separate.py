@@ -9,7 +9,7 @@ from opgen.loop.nodes import Kernel
 from opgen.loop.parse import parse_kernel
 from opgen.loop.walk import loops_in
 from opgen.passes.legalize import legalize
-from opgen.runtime.run import run_kernel
+from opgen.runtime.kernels.run import run_kernel
 from opgen.schedule.default import default_schedule
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.schedule import apply, parse_schedule

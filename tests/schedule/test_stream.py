@@ -9,15 +9,15 @@ import pytest
 
 from opgen.codegen.llvm.emit import emit
 from opgen.codegen.llvm.target import Target
+from opgen.compiler.toolchain import host
 from opgen.loop.nodes import Kernel
 from opgen.loop.parse import parse_kernel
 from opgen.loop.print import print_kernel
 from opgen.loop.verify import problems
 from opgen.passes.legalize import legalize
-from opgen.runtime.address import address
-from opgen.runtime.kernel import compile_kernel
+from opgen.runtime.kernels.kernel import compile_kernel
+from opgen.runtime.memory.address import address
 from opgen.runtime.threads import get_num_threads, set_num_threads
-from opgen.runtime.toolchain import host
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.schedule import apply, parse_schedule
 from tests.schedule.differential import assert_same

@@ -14,6 +14,7 @@ import pytest
 from opgen.codegen.llvm.compile import assembly
 from opgen.codegen.llvm.emit import emit
 from opgen.codegen.llvm.target import Target
+from opgen.compiler import toolchain
 from opgen.grad import gradient
 from opgen.loop.bind import bind
 from opgen.loop.interpret import interpret
@@ -25,9 +26,8 @@ from opgen.loop.walk import walk
 from opgen.machine import typical
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
-from opgen.runtime import toolchain
-from opgen.runtime.kernel import compile_kernel
-from opgen.runtime.run import run_kernel
+from opgen.runtime.kernels.kernel import compile_kernel
+from opgen.runtime.kernels.run import run_kernel
 from opgen.schedule.default import scheduled
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.schedule import apply, parse_schedule

@@ -7,6 +7,7 @@ from math import prod
 import numpy as np
 import pytest
 
+from opgen.compiler import toolchain
 from opgen.grad.gradient import gradient
 from opgen.grad.load import load_text
 from opgen.loop.bind import bind
@@ -16,8 +17,7 @@ from opgen.loop.print import print_kernel
 from opgen.loop.walk import stores
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
-from opgen.runtime import toolchain
-from opgen.runtime.run import run_kernel
+from opgen.runtime.kernels.run import run_kernel
 from opgen.schedule.auto.sources import Sources
 from opgen.schedule.default import scheduled
 from tests.harness import Call, random_arrays

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from opgen.diagnostics import Source, Span
-from opgen.spec import syntax as s
-from opgen.spec.text import clean_doc
+from opgen.spec.syntax import nodes as s
+from opgen.spec.syntax.strings import clean_doc
 
 SOURCE = Source("generated", "")
 AT = Span(SOURCE, 1, 1, 1, 2)

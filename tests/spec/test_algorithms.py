@@ -6,8 +6,8 @@ from fractions import Fraction
 from pathlib import Path
 
 from opgen.grad import load
-from opgen.spec.model import AttrValue, Element, Number, Reduce, Symbol
-from opgen.spec.walk import subexpressions
+from opgen.spec.model.model import AttrValue, Element, Number, Reduce, Symbol
+from opgen.spec.model.walk import subexpressions
 
 MODULE = load(Path(__file__).parents[2] / "specs" / "nn_ops.op")
 

@@ -13,7 +13,7 @@ import pytest
 
 from opgen.diagnostics import DiagnosticError
 from opgen.spec import load
-from opgen.spec.limits import FILE_BYTES, FILES, IMPORT_DEPTH
+from opgen.spec.syntax.limits import FILE_BYTES, FILES, IMPORT_DEPTH
 from tests.spec import bombs
 from tests.spec.confined import COMMANDS, MEGABYTES
 

@@ -13,8 +13,8 @@ import pytest
 from opgen.diagnostics import DiagnosticError
 from opgen.examples import verify_examples
 from opgen.grad import load
-from opgen.spec.codes import CODES
 from opgen.spec.generic.forms import check_forms
+from opgen.spec.syntax.codes import CODES
 
 FOLDER = Path(__file__).parent.parent / "errors"
 SPECS = sorted(path.name for path in FOLDER.glob("*.op"))

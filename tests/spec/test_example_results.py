@@ -11,9 +11,9 @@ import pytest
 from opgen.diagnostics import DiagnosticError, Source
 from opgen.examples import verify_examples
 from opgen.grad import load, load_text
-from opgen.spec import syntax as s
 from opgen.spec.loading import flatten
-from opgen.spec.parse import parse
+from opgen.spec.syntax import nodes as s
+from opgen.spec.syntax.parse import parse
 
 SPECS = Path(__file__).parents[2] / "specs"
 SEED = 7

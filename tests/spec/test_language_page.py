@@ -10,9 +10,9 @@ import pytest
 
 from opgen.diagnostics import DiagnosticError
 from opgen.spec import format_source, load_text
-from opgen.spec.expressions import ScalarFunction
 from opgen.spec.generic.forms import check_forms
-from opgen.spec.words import SPEC
+from opgen.spec.model.expressions import ScalarFunction
+from opgen.spec.resolve.words import SPEC
 
 SPECS = Path(__file__).parents[2] / "specs"
 PAGE = (SPECS / "LANGUAGE.md").read_text(encoding="utf-8")

@@ -12,9 +12,10 @@ import lark
 import pytest
 
 from opgen.diagnostics import DiagnosticError
-from opgen.spec import flatten, load, load_text, tables
-from opgen.spec import model as m
-from opgen.spec.names import snake_case
+from opgen.spec import flatten, load, load_text
+from opgen.spec.model import model as m
+from opgen.spec.resolve.names import snake_case
+from opgen.spec.syntax import tables
 
 ROOT = Path(__file__).parents[2]
 NN_OPS = ROOT / "specs/nn_ops.op"
@@ -33,7 +34,7 @@ def samples() -> m.Module:
 
 def test_the_grammar_has_no_conflict(caplog: pytest.LogCaptureFixture) -> None:
     """Lark settles a shift/reduce conflict by shifting and tells only its debug log."""
-    text = resources.files("opgen.spec").joinpath("grammar.lark").read_text(encoding="utf-8")
+    text = resources.files("opgen.spec.syntax").joinpath("grammar.lark").read_text(encoding="utf-8")
     level = lark.logger.level
     lark.logger.setLevel(logging.DEBUG)
     lark.logger.propagate = True
@@ -47,7 +48,7 @@ def test_the_grammar_has_no_conflict(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_the_tables_are_those_of_the_grammar() -> None:
     """`python -m tools.tables` writes them; with another lark they are made anew, and the result is the same."""
-    grammar = resources.files("opgen.spec").joinpath("grammar.lark").read_text(encoding="utf-8")
+    grammar = resources.files("opgen.spec.syntax").joinpath("grammar.lark").read_text(encoding="utf-8")
     kept = json.loads(resources.files("opgen.spec").joinpath(tables.NAME).read_text(encoding="utf-8"))
     assert kept["made_of"][1] == hashlib.sha256(grammar.encode()).hexdigest(), "run python -m tools.tables"
     if kept["made_of"][0] == lark.__version__:

@@ -7,9 +7,9 @@ import random
 
 import pytest
 
-from opgen.spec import model as m
-from opgen.spec.inside import inside
-from opgen.spec.polynomial import differences, digits, polynomial, same
+from opgen.spec.model import model as m
+from opgen.spec.model.polynomial import differences, digits, polynomial, same
+from opgen.spec.resolve.inside import inside
 
 
 def symbol(name: str) -> m.Expr:

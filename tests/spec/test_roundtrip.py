@@ -11,11 +11,11 @@ from hypothesis import HealthCheck, given, settings
 
 from opgen.diagnostics import Source
 from opgen.spec import format_source
-from opgen.spec import syntax as s
-from opgen.spec.format import normalise
-from opgen.spec.parse import parse
-from opgen.spec.printer import WIDTH, print_file
-from opgen.spec.trivia import comments_of
+from opgen.spec.syntax import nodes as s
+from opgen.spec.syntax.format import normalise
+from opgen.spec.syntax.parse import parse
+from opgen.spec.syntax.printer import WIDTH, print_file
+from opgen.spec.syntax.trivia import comments_of
 from tests.spec.strategies import files
 
 ROOT = Path(__file__).parents[2]

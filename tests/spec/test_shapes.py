@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from opgen.spec import CallError, CallTypeError, Environment, evaluate, load, load_text, solve
-from opgen.spec import model as m
-from opgen.spec.arguments import AttrArgument
+from opgen.spec.call.arguments import AttrArgument
+from opgen.spec.model import model as m
 
 ROOT = Path(__file__).parents[2]
 NN = load(ROOT / "specs/nn_ops.op")

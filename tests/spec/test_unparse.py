@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from opgen.grad import gradient, load, load_text
-from opgen.spec import model as m
-from opgen.spec.printer import WIDTH
+from opgen.spec.model import model as m
+from opgen.spec.syntax.printer import WIDTH
 from opgen.spec.unparse import write_algorithm, write_op
 
 ROOT = Path(__file__).parents[2]

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from opgen.compiler.machines import MEASURED
 from opgen.loop.nodes import Const, Ramp, Var
 from opgen.loop.parse import parse_expr, parse_kernel
 from opgen.machine import typical
 from opgen.machine.describe import Described
-from opgen.runtime.machines import MEASURED
 from tools.bench.explain import Explanation, Resource, explain, measured_machine, resources, sentences
 from tools.bench.layers import DIRECTIONS, Case
 from tools.bench.traffic import Executed, Traffic, interval

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from opgen.diagnostics.calls import ArgumentValueError
 from opgen.grad.load import load
-from opgen.runtime.errors import ArgumentValueError
 from tests.tools.conftest import ROOT
 from tools.reference import Sums
 from tools.support_matrix import convolutions

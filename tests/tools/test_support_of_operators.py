@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from opgen.diagnostics.calls import ArgumentValueError
 from opgen.grad import load
-from opgen.graph.compiled import CompiledModel
+from opgen.graph.compiled.compiled import CompiledModel
 from opgen.runtime.devices.emulation import EmulatedKernel
-from opgen.runtime.errors import ArgumentValueError
 from tools.support_matrix import judge, on_cuda, references, workers
 from tools.support_matrix.__main__ import main
 from tools.support_matrix.cells import Cell, Given, cells

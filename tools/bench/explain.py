@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.table import Table
 
+from opgen.compiler import machines, toolchain
 from opgen.machine import Machine
 from opgen.machine.describe import Described, lines
 from opgen.machine.fields import flatten, unflatten
-from opgen.runtime import machines, toolchain
-from opgen.runtime.measure import measure
+from opgen.runtime.measuring.rates import measure
 from tools.bench.kernels import pipeline_of
 from tools.bench.layers import BYTES, Case
 from tools.bench.report import duration

@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
+from opgen.compiler import toolchain
 from opgen.grad import load
 from opgen.pipeline import Pipeline, variant_of
-from opgen.runtime import toolchain
 from opgen.spec import solve
-from opgen.spec.model import Module
-from opgen.spec.shapes import AttrArgument
+from opgen.spec.call.shapes import AttrArgument
+from opgen.spec.model.model import Module
 from tools.bench.contestants import ROOT
 from tools.bench.layers import Case, Direction, Kind
 

@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from opgen.compiler import toolchain
 from opgen.machine import Machine
-from opgen.runtime import measure as own
-from opgen.runtime import toolchain
+from opgen.runtime.measuring import rates as own
 from tools.bench.layers import Case
 
 VARIANTS = ("multiply-adds", "last cache")

@@ -15,14 +15,14 @@ import numpy.typing as npt
 
 from opgen.dtypes import DTYPES, lookup
 from opgen.grad import load
-from opgen.graph.bound import make_node
-from opgen.graph.gradient import gradient
-from opgen.graph.interpret import interpret
-from opgen.graph.nodes import Graph, Value, op_of
-from opgen.runtime.buffers import numpy_dtype
-from opgen.spec import syntax as s
+from opgen.graph.build.gradient import gradient
+from opgen.graph.ir.bound import make_node
+from opgen.graph.ir.nodes import Graph, Value, op_of
+from opgen.graph.kernels.interpret import interpret
+from opgen.runtime.memory.buffers import numpy_dtype
 from opgen.spec.generic import Argument, Instance, instance, known_sizes
-from opgen.spec.model import GenericOp, Module, OpSpec, Sizes, Tensor
+from opgen.spec.model.model import GenericOp, Module, OpSpec, Sizes, Tensor
+from opgen.spec.syntax import nodes as s
 
 SPECS = Path(__file__).parents[2] / "specs" / "onnx" / "onnx_ops.op"
 STEP = 1e-6

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from opgen.compiler import toolchain, tuned
 from opgen.diagnostics import DiagnosticError
 from opgen.dtypes import DTYPES
 from opgen.grad.gradient import gradient
@@ -22,12 +23,11 @@ from opgen.loop.nodes import Kernel
 from opgen.lower import Variant, lower, structural_attrs
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
-from opgen.runtime import toolchain, tuned
-from opgen.runtime.run import run_kernel
-from opgen.spec.arguments import CallError
-from opgen.spec.model import Definition, Expr, Module, OpSpec, Reduce
-from opgen.spec.shapes import Environment, evaluate, solve
-from opgen.spec.walk import subexpressions
+from opgen.runtime.kernels.run import run_kernel
+from opgen.spec.call.arguments import CallError
+from opgen.spec.call.shapes import Environment, evaluate, solve
+from opgen.spec.model.model import Definition, Expr, Module, OpSpec, Reduce
+from opgen.spec.model.walk import subexpressions
 from tools.random_programs.bounded import Array, Value, exact
 from tools.random_programs.evaluate import Evaluator, TooLarge
 from tools.random_programs.program import Program, numpy_type

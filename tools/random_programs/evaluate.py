@@ -13,9 +13,9 @@ import numpy as np
 
 from opgen.dtypes import DTYPES, lookup
 from opgen.grad.algebra import conjunction
-from opgen.spec import model as m
-from opgen.spec.environment import Environment
-from opgen.spec.environment import evaluate as shape_value
+from opgen.spec.call.environment import Environment
+from opgen.spec.call.environment import evaluate as shape_value
+from opgen.spec.model import model as m
 from tools.random_programs import bounded
 from tools.random_programs.bounded import Array, Value, exact
 from tools.random_programs.reductions import reduced

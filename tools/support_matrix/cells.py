@@ -13,14 +13,14 @@ from typing import Any
 
 from opgen.diagnostics import DiagnosticError
 from opgen.dtypes import DTYPES, lookup
-from opgen.graph.bound import bind
-from opgen.graph.nodes import op_of
-from opgen.spec import model as m
-from opgen.spec import syntax as s
-from opgen.spec.arguments import CallError
+from opgen.graph.ir.bound import bind
+from opgen.graph.ir.nodes import op_of
+from opgen.spec.call.arguments import CallError
 from opgen.spec.generic import Argument, Instance, instance
 from opgen.spec.generic.attributes import ANY, is_list
 from opgen.spec.generic.samples import LISTS, Sample, canonical
+from opgen.spec.model import model as m
+from opgen.spec.syntax import nodes as s
 from tools.support_matrix.covering import covering
 
 RANKS = (0, 1, 2, 3, 4, 5)

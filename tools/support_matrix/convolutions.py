@@ -32,14 +32,14 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from opgen.diagnostics.calls import ArgumentError
 from opgen.dtypes import DTYPES
 from opgen.grad import load
 from opgen.loop.interpret import interpret
 from opgen.pipeline import Pipeline, variant_of
-from opgen.runtime.buffers import numpy_dtype
-from opgen.runtime.errors import ArgumentError
+from opgen.runtime.memory.buffers import numpy_dtype
 from opgen.spec import solve
-from opgen.spec.model import Attr, Dimension, Module, OpSpec, Sizes
+from opgen.spec.model.model import Attr, Dimension, Module, OpSpec, Sizes
 from tools import reference
 from tools.demo.agreement import relative_error
 

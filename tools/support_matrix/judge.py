@@ -11,14 +11,14 @@ import onnx
 import opgen
 from opgen.diagnostics import UserError
 from opgen.dtypes import DTYPES
-from opgen.graph.interpret import interpret
-from opgen.graph.nodes import Graph
-from opgen.graph.problems import UndecidedError
-from opgen.graph.resolve import resolve
+from opgen.graph.build.resolve import resolve
+from opgen.graph.ir.nodes import Graph
+from opgen.graph.ir.problems import UndecidedError
+from opgen.graph.kernels.interpret import interpret
 from opgen.onnx.load import load
-from opgen.runtime.buffers import dtype_of
-from opgen.spec import model as m
-from opgen.spec.walk import subexpressions
+from opgen.runtime.memory.buffers import dtype_of
+from opgen.spec.model import model as m
+from opgen.spec.model.walk import subexpressions
 from tools.support_matrix.cells import Cell
 from tools.support_matrix.meaning import CHANCE, IN_FLOAT32, LEFT_OUT, meaningless
 from tools.support_matrix.nodes import Array, arrays_of, model_of, named

@@ -11,7 +11,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from opgen.dtypes import DTYPES
-from opgen.runtime.buffers import numpy_dtype
+from opgen.runtime.memory.buffers import numpy_dtype
 from tools.support_matrix.cells import Cell, Given
 
 Array: TypeAlias = npt.NDArray[Any]

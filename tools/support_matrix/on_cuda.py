@@ -8,21 +8,21 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 from opgen.diagnostics import CheckFailed, InternalError, UserError
-from opgen.graph.bound import Bound
-from opgen.graph.interpret import RunNode, interpret
-from opgen.graph.kernels import lowered
-from opgen.graph.model import Call, Model
-from opgen.graph.nodes import Graph, Op
-from opgen.graph.problems import UndecidedError
-from opgen.graph.resolve import resolve
+from opgen.graph.build.model import Call, Model
+from opgen.graph.build.resolve import resolve
+from opgen.graph.ir.bound import Bound
+from opgen.graph.ir.nodes import Graph, Op
+from opgen.graph.ir.problems import UndecidedError
+from opgen.graph.kernels.interpret import RunNode, interpret
+from opgen.graph.kernels.kernels import lowered
 from opgen.lower import Variant
 from opgen.onnx.load import load
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
-from opgen.runtime.buffers import dtype_of
+from opgen.runtime.call.elements import refused
 from opgen.runtime.devices.device import CudaKernel
 from opgen.runtime.devices.emulation import EmulatedKernel, compile_emulated
-from opgen.runtime.elements import refused
+from opgen.runtime.memory.buffers import dtype_of
 from opgen.schedule.default import default_schedule
 from opgen.schedule.schedule import apply
 from tools.support_matrix.cells import Cell

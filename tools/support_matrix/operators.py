@@ -17,7 +17,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from opgen.grad import load
-from opgen.spec.model import Module, Version
+from opgen.spec.model.model import Module, Version
 from tools.support_matrix import on_cuda
 from tools.support_matrix.cells import MOST, Cell, cells
 from tools.support_matrix.judge import judge

@@ -11,7 +11,7 @@ import onnx
 from onnx.reference import ReferenceEvaluator
 
 from opgen.dtypes import DTYPES
-from opgen.runtime.buffers import numpy_dtype
+from opgen.runtime.memory.buffers import numpy_dtype
 from tools.support_matrix.by_hand import OWN
 from tools.support_matrix.cells import Cell
 from tools.support_matrix.lacking import LACKING

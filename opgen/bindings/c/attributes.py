@@ -9,8 +9,8 @@ from opgen.bindings.c.names import spellings
 from opgen.bindings.c.scope import OpScope
 from opgen.bindings.c.text import string
 from opgen.bindings.c.values import blamed, elements, expected, plain_words
-from opgen.spec.bounds import bounds
-from opgen.spec.model import Attr
+from opgen.spec.model.bounds import bounds
+from opgen.spec.model.model import Attr
 
 
 def call_fields(scope: OpScope, attr: Attr) -> Iterator[str]:

@@ -39,7 +39,7 @@ from opgen.bindings.workplace import write
 from opgen.diagnostics import UserError, did_you_mean
 from opgen.loop.nodes import Kernel
 from opgen.runtime.threads import available_cpus
-from opgen.spec.model import Module, OpSpec, Specialization
+from opgen.spec.model.model import Module, OpSpec, Specialization
 
 Progress = Callable[[int, int, str], None]
 """Told how many kernels are done, of how many, and what is being done."""

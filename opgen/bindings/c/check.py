@@ -12,8 +12,8 @@ from opgen.bindings.c.scope import OpScope
 from opgen.bindings.c.sizes import size_statements
 from opgen.bindings.c.text import one_line, string
 from opgen.bindings.formula import Formula
-from opgen.spec.dimensions import size_name
-from opgen.spec.model import Expr, FunctionCall, Require, ShapeLet, Sizes, Tensor
+from opgen.spec.model.model import Expr, FunctionCall, Require, ShapeLet, Sizes, Tensor
+from opgen.spec.resolve.dimensions import size_name
 
 HOLE = "\001"
 """Stands for a number in the text of a requirement."""

@@ -13,15 +13,16 @@ import opgen
 from opgen.bindings.c.kernels import VECTOR_BYTES, Task
 from opgen.bindings.c.room import room_lines
 from opgen.bindings.c.small import small_lines
+from opgen.cache import entries as cache
 from opgen.codegen.llvm.compile import object_code
 from opgen.codegen.llvm.emit import emit
 from opgen.codegen.llvm.target import Target
+from opgen.compiler.keys import code_identity
 from opgen.loop.nodes import Kernel
 from opgen.loop.print import print_kernel
 from opgen.machine import typical
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
-from opgen.runtime import cache
 from opgen.schedule.default import scheduled
 from opgen.schedule.fallback import built, unless_broken
 
@@ -32,7 +33,7 @@ _SOURCES = (
     "bindings/c/compile.py",
     "bindings/c/room.py",
     "bindings/c/small.py",
-    "runtime/sharing.py",
+    "compiler/sharing.py",
 )
 
 
@@ -52,7 +53,7 @@ class Compiled:
 def compile_task(task: Task) -> Compiled:
     """Schedule, legalise, emit and compile; or find in the cache what that gave before."""
     target = Target.from_name(task.target)
-    identity = cache.code_identity(target, print_kernel(task.kernel))
+    identity = code_identity(target, print_kernel(task.kernel))
     key = cache.key_of({**identity, "library": task.helper, "sources": _fingerprint()})
     found = cache.default().load(key)
     if found is not None:

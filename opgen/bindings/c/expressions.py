@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from opgen.bindings.expressions import ATOM, NOT, OR, UNARY, Printer
 from opgen.diagnostics import InternalError
-from opgen.spec.model import (
+from opgen.spec.model.model import (
     AttrValue,
     Conditional,
     EnumArgument,

@@ -11,8 +11,8 @@ from opgen.bindings.c.text import block_comment, one_line, paragraphs, wrapped
 from opgen.bindings.c.values import elements, plain_words
 from opgen.bindings.formula import Formula
 from opgen.dtypes import DLPACK_CODES
-from opgen.spec.model import Attr, Module, OpSpec, Reduce, Require, ShapeLet, Sizes, Tensor
-from opgen.spec.walk import subexpressions
+from opgen.spec.model.model import Attr, Module, OpSpec, Reduce, Require, ShapeLet, Sizes, Tensor
+from opgen.spec.model.walk import subexpressions
 
 RANK = 8
 """The dimensions that a shape has room for, unless an op needs more."""

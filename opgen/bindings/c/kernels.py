@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from opgen.bindings.c.library import VariantView
+from opgen.compiler.limits import CheckedKernel
 from opgen.diagnostics import InternalError, UserError, did_you_mean
 from opgen.loop.bind import ImpossibleValueError, bind
 from opgen.loop.canonical import canonical
@@ -17,9 +18,8 @@ from opgen.loop.nodes import Kernel
 from opgen.loop.print import print_kernel
 from opgen.lower import structural_attrs, variants
 from opgen.passes.simplify import simplify
-from opgen.runtime.limits import CheckedKernel
-from opgen.spec.model import AttrValue, Expr, Module, OpSpec, Specialization, SpecializedValue, Symbol
-from opgen.spec.shapes import AttrArgument, solve
+from opgen.spec.call.shapes import AttrArgument, solve
+from opgen.spec.model.model import AttrValue, Expr, Module, OpSpec, Specialization, SpecializedValue, Symbol
 
 X86_LEVELS = ("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4")
 TILED = ("x86-64-v3", "x86-64-v4", "aarch64")
@@ -39,7 +39,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Special:
-    """A call that gets kernels of its own: types by type variable, the rest as `opgen.spec.shapes.solve` takes it."""
+    """A call that gets kernels of its own: types by type variable, the rest as `solve` takes it (`opgen.spec.call`)."""
 
     op: str
     types: Mapping[str, str]

@@ -18,10 +18,10 @@ from opgen.lower import Lowered, Variant, lower, structural_attrs, variants
 from opgen.lower.element_words import words_of
 from opgen.lower.elements import ElementCheck, element_checks
 from opgen.lower.limits import limits_of, origin, uncomputed
-from opgen.spec.model import Expr, Function, FunctionCall, Module, OpSpec, ShapeLet, Sizes
-from opgen.spec.names import why_no_prefix
-from opgen.spec.walk import subexpressions
-from opgen.spec.words import C_API
+from opgen.spec.model.model import Expr, Function, FunctionCall, Module, OpSpec, ShapeLet, Sizes
+from opgen.spec.model.walk import subexpressions
+from opgen.spec.resolve.names import why_no_prefix
+from opgen.spec.resolve.words import C_API
 
 
 @dataclass(frozen=True)

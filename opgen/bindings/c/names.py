@@ -6,7 +6,7 @@ The generated C, and every binding that is made over the C library, take them fr
 from __future__ import annotations
 
 from opgen.bindings.c.text import Names
-from opgen.spec.model import Attr, OpSpec
+from opgen.spec.model.model import Attr, OpSpec
 
 RESERVED = ("attrs", "workspace", "workspace_size", "size", "message", "message_size")
 """Parameters that every op's functions have beside its tensors."""

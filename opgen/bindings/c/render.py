@@ -15,11 +15,11 @@ from opgen.bindings.c.text import one_line, string
 from opgen.dtypes import DTYPES
 from opgen.loop.analysis.reach import OPERATIONS
 from opgen.loop.status import FIRST_CHECK
-from opgen.runtime import temporaries_ir
-from opgen.runtime.blocks import LARGE
-from opgen.runtime.parallel_ir import PIECES
-from opgen.runtime.pool_ir import SPINS
-from opgen.spec.model import Module
+from opgen.runtime.memory import temporaries_ir
+from opgen.runtime.memory.blocks import LARGE
+from opgen.runtime.native.parallel_ir import PIECES
+from opgen.runtime.native.pool_ir import SPINS
+from opgen.spec.model.model import Module
 
 environment = jinja2.Environment(
     loader=jinja2.PackageLoader("opgen.bindings.c", "templates"),

@@ -9,7 +9,18 @@ from opgen.bindings.c.names import LOCALS, RESERVED, OpNames
 from opgen.bindings.c.text import Names
 from opgen.bindings.c.values import elements
 from opgen.diagnostics import InternalError
-from opgen.spec.model import Attr, AttrValue, EnumArgument, EnumIs, Module, OpSpec, Present, ShapeLet, SizeOf, Tensor
+from opgen.spec.model.model import (
+    Attr,
+    AttrValue,
+    EnumArgument,
+    EnumIs,
+    Module,
+    OpSpec,
+    Present,
+    ShapeLet,
+    SizeOf,
+    Tensor,
+)
 
 
 class LibraryScope:

@@ -1,7 +1,7 @@
 """Dimensions as C: the statements that name the sizes of tensors, compare them, and solve products.
 
 A size that the caller gave and the product that the spec says it is make an equation.  They are taken in the order of
-`opgen.spec.shapes`, as far as it can be told without the numbers: so a wrong call gets the same message.
+`opgen.spec.call.shapes`, as far as it can be told without the numbers: so a wrong call gets the same message.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from opgen.bindings.c.scope import OpScope
 from opgen.bindings.c.text import string
 from opgen.diagnostics import InternalError
-from opgen.spec.dimensions import told_elsewhere
-from opgen.spec.model import Dimension, OpSpec, ShapeLet, Sizes, Tensor
+from opgen.spec.model.model import Dimension, OpSpec, ShapeLet, Sizes, Tensor
+from opgen.spec.resolve.dimensions import told_elsewhere
 
 
 @dataclass(frozen=True)

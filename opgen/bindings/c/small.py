@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from opgen.bindings.c.room import integer_text
+from opgen.compiler.sharing import WORTH_SHARING, is_for_one, work_of
 from opgen.loop.nodes import Kernel
 from opgen.machine import Machine
-from opgen.runtime.sharing import WORTH_SHARING, is_for_one, work_of
 
 
 def small_lines(kernel: Kernel, helper: str, machine: Machine) -> list[str]:
     """Statements that return whether a call with the parameters `p` is for one thread; none if it never is.
 
-    The rule is that of `opgen.runtime.sharing`.
+    The rule is that of `opgen.compiler.sharing`.
     """
     if kernel.is_bound:
         return ["return true;"] if is_for_one(kernel, machine) else []

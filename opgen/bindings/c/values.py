@@ -1,14 +1,14 @@
 """What an attribute may be, in the words of the messages.
 
-They are those of `opgen.spec.arguments`, from which the calls of all bindings get theirs.
+They are those of `opgen.spec.call.arguments`, from which the calls of all bindings get theirs.
 """
 
 from __future__ import annotations
 
 from math import prod
 
-from opgen.spec.bounds import expected_scalar
-from opgen.spec.model import Attr, OpSpec
+from opgen.spec.model.bounds import expected_scalar
+from opgen.spec.model.model import Attr, OpSpec
 
 
 def plain_words(attr: Attr) -> tuple[str, ...]:

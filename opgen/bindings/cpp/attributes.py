@@ -10,7 +10,7 @@ from opgen.bindings.c.names import OpNames, spellings
 from opgen.bindings.c.text import string
 from opgen.bindings.cpp.names import ClassNames
 from opgen.diagnostics import InternalError
-from opgen.spec.model import Attr, OpSpec
+from opgen.spec.model.model import Attr, OpSpec
 
 _INT32 = 2**31
 

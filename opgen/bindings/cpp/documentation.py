@@ -10,8 +10,8 @@ from opgen.bindings.c.values import elements, plain_words
 from opgen.bindings.cpp.attributes import optional_attrs, required_attrs
 from opgen.bindings.cpp.names import ClassNames
 from opgen.bindings.formula import Formula
-from opgen.spec.model import Attr, Definition, OpSpec, Reduce, Require, ShapeLet, Sizes, Tensor
-from opgen.spec.walk import subexpressions
+from opgen.spec.model.model import Attr, Definition, OpSpec, Reduce, Require, ShapeLet, Sizes, Tensor
+from opgen.spec.model.walk import subexpressions
 
 _TEXT = 110
 

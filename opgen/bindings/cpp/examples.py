@@ -10,7 +10,7 @@ from opgen.bindings.cpp.attributes import choices, optional_attrs, value
 from opgen.bindings.cpp.names import class_names, function_names
 from opgen.bindings.cpp.view import TYPES, op_names
 from opgen.dtypes import DTYPES
-from opgen.spec.model import Attr, Example, ExampleValue, Module, OpSpec, Sizes
+from opgen.spec.model.model import Attr, Example, ExampleValue, Module, OpSpec, Sizes
 
 
 @dataclass(frozen=True)

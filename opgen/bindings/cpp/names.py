@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from opgen.bindings.c.text import Names
-from opgen.spec.model import Attr, OpSpec
-from opgen.spec.words import CPP_API
+from opgen.spec.model.model import Attr, OpSpec
+from opgen.spec.resolve.words import CPP_API
 
 _PARAMETERS = (*CPP_API, "scope", "attrs", "call", "results", "status", "x", "ret", "std", "int64_t")
 

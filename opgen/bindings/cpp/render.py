@@ -13,7 +13,7 @@ from opgen.bindings.cpp.attributes import ParameterView
 from opgen.bindings.cpp.examples import example_views
 from opgen.bindings.cpp.layout import call
 from opgen.bindings.cpp.view import HeaderView, OutputView, header_view
-from opgen.spec.model import Module
+from opgen.spec.model.model import Module
 
 VERSION = f"{ABI}.0.0"
 """The version that the package files tell; its first number is that of the C ABI."""

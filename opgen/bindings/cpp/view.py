@@ -21,7 +21,7 @@ from opgen.bindings.cpp.documentation import class_comment, function_comment, se
 from opgen.bindings.cpp.names import ClassNames, class_names, function_names
 from opgen.bindings.datatypes import DATA_TYPES
 from opgen.dtypes import DTYPES, DType
-from opgen.spec.model import Attr, Module, OpSpec, Sizes, Tensor
+from opgen.spec.model.model import Attr, Module, OpSpec, Sizes, Tensor
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,8 @@ from opgen.machine import typical
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
 from opgen.schedule.default import scheduled
-from opgen.spec.environment import Environment, evaluate
-from opgen.spec.model import Module, OpSpec
+from opgen.spec.call.environment import Environment, evaluate
+from opgen.spec.model.model import Module, OpSpec
 
 TARGET = "x86-64-v3"
 _VECTOR_BYTES = 32

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
-from opgen.spec.arguments import AttrArgument
-from opgen.spec.environment import Environment, evaluate_int
-from opgen.spec.model import Attr, Dimension, Module, OpSpec, Sizes, Symbol, Tensor
-from opgen.spec.shapes import CallError, solve
-from opgen.spec.walk import subexpressions
-from opgen.spec.whole import EvaluationError
+from opgen.spec.call.arguments import AttrArgument
+from opgen.spec.call.environment import Environment, evaluate_int
+from opgen.spec.call.shapes import CallError, solve
+from opgen.spec.call.whole import EvaluationError
+from opgen.spec.model.model import Attr, Dimension, Module, OpSpec, Sizes, Symbol, Tensor
+from opgen.spec.model.walk import subexpressions
 
 LARGE, SMALL = 16, 3
 """The size of a dimension that the first input or the result has, and of any other (a window, say)."""

@@ -12,9 +12,9 @@ import jinja2
 from opgen.bindings.formula import Formula
 from opgen.bindings.signatures import calls
 from opgen.dtypes import lookup
-from opgen.spec import syntax as s
-from opgen.spec.limits import VARIANTS
-from opgen.spec.model import Algorithm, Attr, GenericOp, Module, OpSpec, Require
+from opgen.spec.model.model import Algorithm, Attr, GenericOp, Module, OpSpec, Require
+from opgen.spec.syntax import nodes as s
+from opgen.spec.syntax.limits import VARIANTS
 
 _environment = jinja2.Environment(
     loader=jinja2.PackageLoader("opgen.bindings.docs", "templates"),

@@ -22,7 +22,7 @@ from pathlib import Path
 from opgen.bindings.c.link import FLAGS, Tools, run
 from opgen.bindings.java.render import render_java, view_of
 from opgen.bindings.workplace import write
-from opgen.spec.model import Module
+from opgen.spec.model.model import Module
 
 Progress = Callable[[int, int, str], None]
 """Told how much is done, of how much, and what is being done."""

@@ -16,7 +16,7 @@ from opgen.bindings.cpp.documentation import (
 from opgen.bindings.formula import Formula
 from opgen.bindings.java.names import ClassNames
 from opgen.bindings.java.text import javadoc_text, paragraphs, wrapped
-from opgen.spec.model import Attr, OpSpec
+from opgen.spec.model.model import Attr, OpSpec
 
 _TEXT = 110
 

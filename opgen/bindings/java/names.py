@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from opgen.bindings.java.text import Names
 from opgen.bindings.java.types import ELEMENTS
 from opgen.diagnostics import UserError
-from opgen.spec import words
-from opgen.spec.model import Attr, OpSpec
-from opgen.spec.names import snake_case
+from opgen.spec.model.model import Attr, OpSpec
+from opgen.spec.resolve import words
+from opgen.spec.resolve.names import snake_case
 
 _API = """
 Arrays Constant Deprecated List Operand Operation OperationBuilder Options Output Override Placeholder PrimitiveOp RawOp

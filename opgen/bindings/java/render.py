@@ -16,7 +16,7 @@ from opgen.bindings.java.names import check_package
 from opgen.bindings.java.tags import with_tags
 from opgen.bindings.java.text import javadoc, javadoc_text, joined, line_comment, string
 from opgen.bindings.java.view import JavaView, java_view
-from opgen.spec.model import Module
+from opgen.spec.model.model import Module
 
 
 def xml_comment(text: str) -> str:

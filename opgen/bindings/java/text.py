@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterable
 
 from opgen.diagnostics import InternalError
-from opgen.spec import words
+from opgen.spec.resolve import words
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}

@@ -23,7 +23,7 @@ from opgen.bindings.java.names import (
     upper_camel,
 )
 from opgen.bindings.java.types import ELEMENTS, KINDS, LITERALS, Element, Kind
-from opgen.spec.model import Attr, Module, OpSpec, Sizes, Tensor
+from opgen.spec.model.model import Attr, Module, OpSpec, Sizes, Tensor
 
 _SIZES = "int32"
 """What vectors of sizes are of in Java."""

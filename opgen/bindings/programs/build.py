@@ -27,17 +27,17 @@ from opgen.bindings.cpp.layout import call
 from opgen.bindings.programs.view import ProgramView, identifier, program_view
 from opgen.bindings.programs.weights import Weights, layout, pieces
 from opgen.bindings.workplace import write
+from opgen.compiler import toolchain
 from opgen.diagnostics import UserError
-from opgen.graph.making import Progress
-from opgen.graph.nodes import Constant, Graph
-from opgen.graph.prepare import Complete, complete, constants_for
-from opgen.graph.program import Program
-from opgen.graph.program_ir import STEP_BITS, entry_ir
+from opgen.graph.ir.nodes import Constant, Graph
+from opgen.graph.kernels.parallel_build import Progress
+from opgen.graph.program.prepare import Complete, complete, constants_for
+from opgen.graph.program.program import Program
+from opgen.graph.program.program_ir import STEP_BITS, entry_ir
 from opgen.loop.status import FIRST_CHECK, OUT_OF_MEMORY
-from opgen.runtime import toolchain
-from opgen.runtime.parallel_ir import PIECES
-from opgen.runtime.pool_ir import SPINS
-from opgen.spec.names import why_no_prefix
+from opgen.runtime.native.parallel_ir import PIECES
+from opgen.runtime.native.pool_ir import SPINS
+from opgen.spec.resolve.names import why_no_prefix
 
 _environment = c_environment.overlay(
     loader=jinja2.ChoiceLoader(

@@ -13,12 +13,12 @@ from opgen.bindings.programs.features import CpuidBits, needed
 from opgen.bindings.programs.weights import HEADER, MAGIC, Weights
 from opgen.codegen.llvm.target import Target
 from opgen.dtypes import DType
-from opgen.graph.bound import bound
-from opgen.graph.nodes import Graph, Node, Value
-from opgen.graph.program import Program
+from opgen.graph.ir.bound import bound
+from opgen.graph.ir.nodes import Graph, Node, Value
+from opgen.graph.program.program import Program
 from opgen.lower.element_words import words_of
 from opgen.lower.elements import element_checks
-from opgen.spec.environment import evaluate_int
+from opgen.spec.call.environment import evaluate_int
 
 _STORED = {"bool": "bool", "float16": "uint16_t", "bfloat16": "uint16_t", "float32": "float", "float64": "double"}
 """What an element is in C, where it is no integer; those of memory alone are told by their bits."""

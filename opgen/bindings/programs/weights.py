@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from opgen.graph.nodes import Constant
+from opgen.graph.ir.nodes import Constant
 from opgen.graph.plan.lives import whole_lines
 
 MAGIC = b"OPGENW1\n"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from opgen.bindings.python.scope import OpScope, elements
 from opgen.bindings.python.text import literal
 from opgen.diagnostics import InternalError
-from opgen.spec.model import Attr, AttrValue, OpSpec
+from opgen.spec.model.model import Attr, AttrValue, OpSpec
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from opgen.bindings.python.text import literal
-from opgen.spec import syntax as s
-from opgen.spec.model import GenericOp, Module, OpSpec
+from opgen.spec.model.model import GenericOp, Module, OpSpec
+from opgen.spec.syntax import nodes as s
 
 
 def count_statements(module: Module, op: OpSpec | GenericOp, arguments: Mapping[str, str]) -> Iterator[str]:

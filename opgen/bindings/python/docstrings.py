@@ -12,8 +12,8 @@ from opgen.bindings.python.attributes import plain_words
 from opgen.bindings.python.scope import OpScope
 from opgen.bindings.python.text import literal, paragraphs, wrapped
 from opgen.bindings.signatures import calls, form_notes, other_names
-from opgen.spec.model import Attr, Example, ExampleValue, OpSpec, Reduce, Require, ShapeLet, Sizes, Tensor
-from opgen.spec.walk import subexpressions
+from opgen.spec.model.model import Attr, Example, ExampleValue, OpSpec, Reduce, Require, ShapeLet, Sizes, Tensor
+from opgen.spec.model.walk import subexpressions
 
 TEXT = 112
 """The width of a docstring's text; with four columns of indentation it stays within the lines of the module."""

@@ -8,7 +8,18 @@ from typing import ClassVar
 from opgen.bindings.expressions import ADD, AND, COMPARE, NOT, OR, UNARY, Printer
 from opgen.bindings.python.text import literal
 from opgen.diagnostics import InternalError
-from opgen.spec.model import AttrValue, Conditional, EnumIs, Expr, FunctionCall, Not, Operation, Present, SizeOf, Whole
+from opgen.spec.model.model import (
+    AttrValue,
+    Conditional,
+    EnumIs,
+    Expr,
+    FunctionCall,
+    Not,
+    Operation,
+    Present,
+    SizeOf,
+    Whole,
+)
 
 _OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 

@@ -14,21 +14,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opgen.diagnostics.calls import ArgumentTypeError, ArgumentValueError
 from opgen.dtypes import lookup
 from opgen.exact import Exact
-from opgen.runtime.checks import Checks
+from opgen.runtime.call.checks import Checks
+from opgen.runtime.call.plan import Prepared, PreparedSeveral
+from opgen.runtime.call.recording import Symbol
+from opgen.runtime.call.specialize import Library
+from opgen.runtime.call.tensors import Array, are_bools, native
 from opgen.runtime.devices.borrowed import is_device_array
-from opgen.runtime.errors import ArgumentTypeError, ArgumentValueError
-from opgen.runtime.plan import Prepared, PreparedSeveral
-from opgen.runtime.recording import Symbol
-from opgen.runtime.specialize import Library
-from opgen.runtime.tensors import Array, are_bools, native
 
 if TYPE_CHECKING:
-    from opgen.runtime.operator import Operator
+    from opgen.runtime.call.operator import Operator
     from opgen.spec.generic import Argument, Instance
-    from opgen.spec.model import GenericOp, Module, OpSpec
-    from opgen.spec.syntax import AttrDecl, StaticDecl
+    from opgen.spec.model.model import GenericOp, Module, OpSpec
+    from opgen.spec.syntax.nodes import AttrDecl, StaticDecl
 
 KEPT = 512
 """Forms, and functions of forms, that are kept of one op, the least recently used leaving first."""
@@ -189,7 +189,7 @@ class Generic:
         self, tensors: Sequence[object], attributes: Mapping[str, object], results: int | None
     ) -> tuple[_Form, Sequence[object]]:
         from opgen.spec.generic import depends_on_sizes
-        from opgen.spec.syntax import StaticDecl as Static
+        from opgen.spec.syntax.nodes import StaticDecl as Static
 
         module = self.library.module()
         generic = next(g for g in module.generics if g.name == self.name)
@@ -218,7 +218,7 @@ class Generic:
         self, arguments: Sequence[Argument | None], attributes: Mapping[str, object], results: int | None
     ) -> _Form:
         """The form of calls with such arguments."""
-        from opgen.spec.arguments import CallError, CallTypeError
+        from opgen.spec.call.arguments import CallError, CallTypeError
         from opgen.spec.generic import instance
 
         module = self.library.module()
@@ -329,8 +329,8 @@ def _settled(checks: Checks, decl: AttrDecl, value: object) -> object:
 
 def _arguments(op: GenericOp, given: list[object]) -> list[Argument | None]:
     """What a call's tensors tell of its form; lists take the type of the first other tensor of their type variable."""
-    from opgen.spec import syntax as s
     from opgen.spec.generic import Argument, known_sizes
+    from opgen.spec.syntax import nodes as s
 
     checks = Checks(op.name)
     decls = list(op.inputs)

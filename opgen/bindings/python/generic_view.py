@@ -13,11 +13,11 @@ from opgen.bindings.python.docstrings import summary_and_rest
 from opgen.bindings.python.scope import RESERVED
 from opgen.bindings.python.text import Names, docstring, literal, paragraphs, wrapped
 from opgen.dtypes import DTYPES, lookup
-from opgen.spec import syntax as s
 from opgen.spec.generic.examples import ExampleCall, examples_of
-from opgen.spec.model import ExampleValue, GenericOp, Module
-from opgen.spec.printer import print_item
-from opgen.spec.report import Report
+from opgen.spec.model.model import ExampleValue, GenericOp, Module
+from opgen.spec.syntax import nodes as s
+from opgen.spec.syntax.printer import print_item
+from opgen.spec.syntax.report import Report
 
 TEXT = 112
 """The width of a docstring's text."""

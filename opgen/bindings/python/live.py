@@ -22,9 +22,9 @@ from opgen.bindings.python.places import LiveModule, Lost, Places, Recipe
 from opgen.bindings.python.render import render_module
 from opgen.bindings.python.several import Several
 from opgen.diagnostics import UserError
-from opgen.runtime.describe import describe
-from opgen.runtime.specialize import Library
-from opgen.spec.model import Module, OpSpec
+from opgen.diagnostics.describe import describe
+from opgen.runtime.call.specialize import Library
+from opgen.spec.model.model import Module, OpSpec
 
 _serial = itertools.count(1)
 

@@ -9,21 +9,21 @@ import jinja2
 from opgen.bindings.python.layout import fit
 from opgen.bindings.python.text import literal
 from opgen.bindings.python.view import ModuleView, module_view
-from opgen.spec.model import Module
+from opgen.spec.model.model import Module
 
 _IMPORTS = {
     "collections.abc": ("Sequence",),
     "typing": ("Literal", "NoReturn", "overload"),
     "opgen.bindings.python.generic": ("Generic",),
-    "opgen.runtime.arguments": ("Integers", "Numbers"),
-    "opgen.runtime.call": ("Call",),
-    "opgen.runtime.checks": ("Checks",),
-    "opgen.runtime.dimensions": ("logical", "padded", "rows", "stretched", "whole_of"),
-    "opgen.runtime.recording": ("counted",),
-    "opgen.runtime.plan": ("Prepared", "PreparedSeveral"),
-    "opgen.runtime.signatures": ("Elements", "InPlace", "Signature", "Signatures", "Takes"),
-    "opgen.runtime.specialize": ("Library",),
-    "opgen.runtime.tensors": ("Array", "TensorLike", "plain_vector"),
+    "opgen.runtime.call.arguments": ("Integers", "Numbers"),
+    "opgen.runtime.call.call": ("Call",),
+    "opgen.runtime.call.checks": ("Checks",),
+    "opgen.runtime.call.dimensions": ("logical", "padded", "rows", "stretched", "whole_of"),
+    "opgen.runtime.call.recording": ("counted",),
+    "opgen.runtime.call.plan": ("Prepared", "PreparedSeveral"),
+    "opgen.runtime.call.signatures": ("Elements", "InPlace", "Signature", "Signatures", "Takes"),
+    "opgen.runtime.call.specialize": ("Library",),
+    "opgen.runtime.call.tensors": ("Array", "TensorLike", "plain_vector"),
 }
 """Where generated code finds what it may use."""
 

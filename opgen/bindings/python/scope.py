@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from opgen.bindings.python.text import Names
-from opgen.spec.model import Attr, AttrValue, OpSpec, ShapeLet, SizeOf, Sizes
-from opgen.spec.words import MODULE
+from opgen.spec.model.model import Attr, AttrValue, OpSpec, ShapeLet, SizeOf, Sizes
+from opgen.spec.resolve.words import MODULE
 
 RESERVED = MODULE
 """Names that generated code relies on."""

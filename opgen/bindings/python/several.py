@@ -6,8 +6,8 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from opgen.runtime.describe import describe
-from opgen.runtime.errors import ArgumentTypeError
+from opgen.diagnostics.calls import ArgumentTypeError
+from opgen.diagnostics.describe import describe
 
 
 class Several:

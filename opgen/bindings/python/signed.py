@@ -16,8 +16,8 @@ from opgen.bindings.python.attributes import (
 from opgen.bindings.python.scope import OpScope
 from opgen.bindings.python.text import comment, literal
 from opgen.bindings.signatures import other_functions, other_names
-from opgen.spec.model import Attr, Elements, InPlace, OpSpec, Signature, SignatureArgument
-from opgen.spec.signatures import common
+from opgen.spec.check.signatures import common
+from opgen.spec.model.model import Attr, Elements, InPlace, OpSpec, Signature, SignatureArgument
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,9 @@ from opgen.bindings.python.signed import SignedView, signed_view
 from opgen.bindings.python.sizes import SizeStatements
 from opgen.bindings.python.text import Names, comment, docstring, literal, paragraphs
 from opgen.bindings.signatures import other_functions, other_names
-from opgen.spec.dimensions import size_name
-from opgen.spec.model import AttrValue, Expr, Function, FunctionCall, Module, OpSpec, Require, ShapeLet, Tensor
-from opgen.spec.walk import subexpressions
+from opgen.spec.model.model import AttrValue, Expr, Function, FunctionCall, Module, OpSpec, Require, ShapeLet, Tensor
+from opgen.spec.model.walk import subexpressions
+from opgen.spec.resolve.dimensions import size_name
 
 
 @dataclass(frozen=True)

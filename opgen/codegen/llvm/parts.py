@@ -11,7 +11,7 @@ from opgen.codegen.llvm.function import Module
 from opgen.codegen.llvm.writer import Writer
 
 WORDS = 16
-"""Of 64 bits each: parts for as many threads as a loop is shared out to at most (`opgen.runtime.parallel_ir`)."""
+"""Of 64 bits each: parts for as many threads as share a loop at most (`opgen.runtime.native.parallel_ir`)."""
 
 _OPEN = """\
 ; No part is taken, and there are as many as threads.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from opgen.graph.nodes import Graph
-from opgen.graph.verify import verify
+from opgen.graph.ir.nodes import Graph
+from opgen.graph.ir.verify import verify
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,10 +24,10 @@ from weakref import ref as weakref
 
 import numpy as np
 
-from opgen.graph.elementwise import OutOfRangeError, value_of
-from opgen.graph.nodes import Array, Data, Graph, Node
+from opgen.graph.fusion.elementwise import OutOfRangeError, value_of
+from opgen.graph.ir.nodes import Array, Data, Graph, Node
 from opgen.graph.passes.base import Pass, Report
-from opgen.spec import model as m
+from opgen.spec.model import model as m
 
 GROWTH = {"float32": 32, "float64": 256}
 """Binary digits by which a fold may change the magnitude of a weight."""

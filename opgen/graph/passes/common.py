@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from opgen.graph.edit import edited
-from opgen.graph.nodes import Constant, Data, Graph, Node
+from opgen.graph.ir.edit import edited
+from opgen.graph.ir.nodes import Constant, Data, Graph, Node
 from opgen.graph.passes.base import Pass, Report
 
 _SAMPLED = 64

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from opgen.graph.edit import edited, needed
-from opgen.graph.nodes import Graph
+from opgen.graph.ir.edit import edited, needed
+from opgen.graph.ir.nodes import Graph
 from opgen.graph.passes.base import Pass, Report
 
 

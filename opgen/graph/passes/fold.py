@@ -10,14 +10,14 @@ from collections import OrderedDict
 from math import prod
 from weakref import ref as weakref
 
-from opgen.graph.bound import Bound, bound
-from opgen.graph.edit import edited
-from opgen.graph.interpret import worked_out
-from opgen.graph.nodes import Constant, Data, Graph, Node
+from opgen.diagnostics.calls import ArgumentValueError
+from opgen.graph.ir.bound import Bound, bound
+from opgen.graph.ir.edit import edited
+from opgen.graph.ir.nodes import Constant, Data, Graph, Node
+from opgen.graph.ir.steps import steps
+from opgen.graph.kernels.interpret import worked_out
 from opgen.graph.passes.base import Pass, Report
 from opgen.graph.plan.views import view_of
-from opgen.graph.steps import steps
-from opgen.runtime.errors import ArgumentValueError
 
 LARGE = 1 << 20
 """Bytes of a result that is only worked out if what it is made of is as large."""

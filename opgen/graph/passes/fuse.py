@@ -18,12 +18,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from opgen.graph.compose import compose
-from opgen.graph.nodes import Graph, Node
+from opgen.graph.fusion.accesses import Facts, Reading, facts_of
+from opgen.graph.fusion.compose import compose
+from opgen.graph.fusion.unify import CannotComposeError
+from opgen.graph.ir.nodes import Graph, Node
+from opgen.graph.ir.replace import outside, with_nodes
 from opgen.graph.passes.base import Pass, Report
-from opgen.graph.reading import Facts, Reading, facts_of
-from opgen.graph.replace import outside, with_nodes
-from opgen.graph.settle import CannotComposeError
 
 MOST = 32
 """Nodes of a group: an op of so many steps is still one that a person can read."""

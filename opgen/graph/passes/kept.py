@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from opgen.graph.nodes import Graph, Node, Value
+from opgen.cache import entries as cache
+from opgen.cache import pickled
+from opgen.compiler import toolchain
+from opgen.compiler.algorithms import mode
+from opgen.graph.ir.nodes import Graph, Node, Value
 from opgen.graph.passes.base import Note, Pass, Report
-from opgen.runtime import cache, pickled, toolchain
-from opgen.runtime.algorithms import mode
 
 ROOMS = ("spec", "grad", "lower", "graph")
 """Of the files whose code decides what comes of a pass."""

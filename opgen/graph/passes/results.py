@@ -6,13 +6,13 @@ from collections.abc import Collection
 from dataclasses import replace
 from functools import lru_cache
 
-from opgen.graph.edit import edited
-from opgen.graph.idle import live, without_idle
-from opgen.graph.nodes import Graph, Node, Op, op_of
+from opgen.graph.fusion.unused import live, without_idle
+from opgen.graph.ir.edit import edited
+from opgen.graph.ir.nodes import Graph, Node, Op, op_of
 from opgen.graph.passes.base import Pass, Report
-from opgen.spec.model import Definition, Tensor
-from opgen.spec.signature import default_signature
-from opgen.spec.walk import reads
+from opgen.spec.check.signature import default_signature
+from opgen.spec.model.model import Definition, Tensor
+from opgen.spec.model.walk import reads
 
 
 def _apply(graph: Graph, report: Report) -> Graph:

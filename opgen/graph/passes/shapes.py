@@ -10,13 +10,13 @@ from dataclasses import replace
 from functools import lru_cache
 
 from opgen.dtypes import lookup
-from opgen.graph.edit import edited
-from opgen.graph.nodes import Graph, Node, Op, op_of
+from opgen.graph.ir.edit import edited
+from opgen.graph.ir.nodes import Graph, Node, Op, op_of
 from opgen.graph.passes.base import Pass, Report
-from opgen.spec.environment import AttrStored
-from opgen.spec.model import Algorithm, BitCast, Convert, Definition, Expr, OpSpec, SizeOf, Sizes, Tensor
-from opgen.spec.visit import everything_in
-from opgen.spec.walk import transform
+from opgen.spec.call.environment import AttrStored
+from opgen.spec.model.model import Algorithm, BitCast, Convert, Definition, Expr, OpSpec, SizeOf, Sizes, Tensor
+from opgen.spec.model.visit import everything_in
+from opgen.spec.model.walk import transform
 
 
 def _apply(graph: Graph, report: Report) -> Graph:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from math import prod
 
-from opgen.graph.bound import bound, make_node
-from opgen.graph.edit import edited
-from opgen.graph.nodes import Graph, Node
+from opgen.graph.fusion.reshaped import view_between
+from opgen.graph.ir.bound import bound, make_node
+from opgen.graph.ir.edit import edited
+from opgen.graph.ir.nodes import Graph, Node
 from opgen.graph.passes.base import Pass, Report
 from opgen.graph.plan.views import view_of
-from opgen.graph.reshaped import view_between
 
 
 def _apply(graph: Graph, report: Report) -> Graph:

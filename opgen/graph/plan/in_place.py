@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from opgen.graph.nodes import Graph, Node
+from opgen.graph.ir.nodes import Graph, Node
 from opgen.graph.plan.places import bytes_of
 
 Pairs: TypeAlias = "tuple[tuple[int, int], ...]"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Literal
 
-from opgen.graph.nodes import Graph, Value
+from opgen.graph.ir.nodes import Graph, Value
 
 Room = Literal["input", "output", "weight", "arena"]
 

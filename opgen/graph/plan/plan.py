@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from opgen.graph.nodes import Graph, Node
+from opgen.graph.ir.nodes import Graph, Node
 from opgen.graph.plan.lives import Life
 from opgen.graph.plan.offsets import offsets
 from opgen.graph.plan.places import Copy, Homes, Place, bytes_of, homes

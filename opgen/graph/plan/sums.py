@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from math import gcd
 from typing import TypeAlias
 
-from opgen.spec import model as m
+from opgen.spec.model import model as m
 
 Atom: TypeAlias = "str | tuple[Sum, int]"
 Sum: TypeAlias = "tuple[tuple[Atom | None, int], ...]"

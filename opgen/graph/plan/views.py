@@ -14,12 +14,12 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from opgen.graph.bound import Bound
+from opgen.graph.ir.bound import Bound
+from opgen.graph.ir.scratch import kept_while_making
 from opgen.graph.plan.sums import Sum, Sums, plus, times
-from opgen.graph.scratch import kept_while_making
-from opgen.spec import model as m
-from opgen.spec.environment import evaluate, evaluate_int
-from opgen.spec.walk import reads_values, subexpressions
+from opgen.spec.call.environment import evaluate, evaluate_int
+from opgen.spec.model import model as m
+from opgen.spec.model.walk import reads_values, subexpressions
 
 COUNTED = 1 << 22
 """Elements up to which each is looked at; a larger result is computed, which is right as well."""

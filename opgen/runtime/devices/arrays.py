@@ -10,14 +10,14 @@ from typing import TypedDict
 
 import numpy as np
 
+from opgen.diagnostics.calls import ArgumentTypeError, ArgumentValueError
+from opgen.diagnostics.devices import DeviceError
 from opgen.dtypes import BFLOAT16, DType
-from opgen.runtime.buffers import AnyArray, numpy_dtype
 from opgen.runtime.devices.borrowed import DeviceTensor, borrowed
 from opgen.runtime.devices.cuda_driver import Device
-from opgen.runtime.devices.errors import DeviceError
 from opgen.runtime.devices.export import capsule_of
-from opgen.runtime.dlpack import CUDA_DEVICES
-from opgen.runtime.errors import ArgumentTypeError, ArgumentValueError
+from opgen.runtime.memory.buffers import AnyArray, numpy_dtype
+from opgen.runtime.memory.dlpack import CUDA_DEVICES
 
 
 class Interface(TypedDict):

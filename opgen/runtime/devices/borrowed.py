@@ -12,12 +12,12 @@ from typing import Protocol, TypeAlias, cast
 
 import numpy as np
 
+from opgen.diagnostics.calls import ArgumentTypeError
+from opgen.diagnostics.describe import describe
 from opgen.dtypes import BFLOAT16
-from opgen.runtime.buffers import numpy_dtype
-from opgen.runtime.describe import describe
-from opgen.runtime.dlpack import CUDA_DEVICES, SupportsDLPack, check_layout, take
-from opgen.runtime.errors import ArgumentTypeError
-from opgen.runtime.foreign import device_of, has, hidden, reading, speaks_dlpack
+from opgen.runtime.memory.buffers import numpy_dtype
+from opgen.runtime.memory.dlpack import CUDA_DEVICES, SupportsDLPack, check_layout, take
+from opgen.runtime.memory.foreign import device_of, has, hidden, reading, speaks_dlpack
 
 NumpyType: TypeAlias = "np.dtype[np.generic]"
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from ctypes import c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p
 
+from opgen.diagnostics.devices import DeviceError, DeviceMemoryError, DeviceUnavailableError
 from opgen.locks import cached_property
-from opgen.runtime.devices.errors import DeviceError, DeviceMemoryError, DeviceUnavailableError
 from opgen.runtime.devices.host import Sizes
 
 LIBRARIES = ("libcuda.so.1", "libcuda.so", "nvcuda.dll")

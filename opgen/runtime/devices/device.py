@@ -13,17 +13,17 @@ import numpy as np
 
 from opgen.codegen.cuda.emit import emit
 from opgen.codegen.cuda.program import CudaProgram, Launch
+from opgen.compiler.cuda import ptx
+from opgen.diagnostics.calls import ArgumentTypeError
+from opgen.diagnostics.describe import tensor
 from opgen.dtypes import DType
 from opgen.loop.nodes import Buffer, Kernel
-from opgen.runtime.buffers import AnyArray, numpy_dtype
-from opgen.runtime.describe import tensor
-from opgen.runtime.devices import ptx
 from opgen.runtime.devices.arrays import DeviceArray, Expected, borrow
 from opgen.runtime.devices.borrowed import DeviceTensor, is_device_array
 from opgen.runtime.devices.cuda_driver import Device, cuda_available, device
 from opgen.runtime.devices.host import Scalar, Sizes, check_parameters, execute, shape_of
 from opgen.runtime.devices.scalars import c_scalar
-from opgen.runtime.errors import ArgumentTypeError
+from opgen.runtime.memory.buffers import AnyArray, numpy_dtype
 
 __all__ = ["CudaKernel", "DeviceArray", "cuda_available"]
 

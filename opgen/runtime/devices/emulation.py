@@ -22,12 +22,12 @@ import opgen.codegen.cuda
 from opgen.codegen.cuda.emit import emit
 from opgen.codegen.cuda.program import CudaProgram, Launch
 from opgen.diagnostics import InternalError, OpgenError
+from opgen.diagnostics.calls import ArgumentTypeError
 from opgen.dtypes import DType
 from opgen.loop.nodes import Kernel
-from opgen.runtime.buffers import AnyArray, empty_aligned, numpy_dtype, poison
 from opgen.runtime.devices.host import Scalar, Sizes, check_parameters, execute, shape_of
 from opgen.runtime.devices.scalars import c_scalar
-from opgen.runtime.errors import ArgumentTypeError
+from opgen.runtime.memory.buffers import AnyArray, empty_aligned, numpy_dtype, poison
 
 HEADER = Path(opgen.codegen.cuda.__path__[0]) / "emulation.h"
 FLAGS = ("-std=c++17", "-O1", "-fPIC", "-shared", "-ffp-contract=off", "-fno-fast-math", "-w")

@@ -9,7 +9,7 @@ from ctypes import c_char_p, c_int, c_int64, c_void_p, py_object
 from dataclasses import dataclass
 
 from opgen.dtypes import DType
-from opgen.runtime.dlpack import CODES, PENDING, Deleter, Managed, Tensor
+from opgen.runtime.memory.dlpack import CODES, PENDING, Deleter, Managed, Tensor
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from opgen.codegen.cuda.program import (
     Workspace,
 )
 from opgen.diagnostics import CheckFailed, InternalError
+from opgen.diagnostics.calls import ArgumentTypeError, ArgumentValueError
 from opgen.dtypes import DType, wrap
 from opgen.loop.nodes import (
     INDEX,
@@ -40,7 +41,6 @@ from opgen.loop.nodes import (
     Var,
 )
 from opgen.loop.walk import map_expr
-from opgen.runtime.errors import ArgumentTypeError, ArgumentValueError
 
 Scalar: TypeAlias = int | float | bool
 Sizes: TypeAlias = tuple[int, int, int]

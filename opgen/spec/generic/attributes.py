@@ -7,13 +7,13 @@ from collections.abc import Mapping
 
 from opgen.diagnostics import did_you_mean
 from opgen.dtypes import lookup
-from opgen.spec import model as m
-from opgen.spec import syntax as s
-from opgen.spec.arguments import AttrArgument, CallError, CallTypeError, settle_attrs, show
-from opgen.spec.attributes import build_attrs
-from opgen.spec.environment import AttrStored
-from opgen.spec.model import GenericOp
-from opgen.spec.report import Report
+from opgen.spec.call.arguments import AttrArgument, CallError, CallTypeError, settle_attrs, show
+from opgen.spec.call.environment import AttrStored
+from opgen.spec.check.attributes import build_attrs
+from opgen.spec.model import model as m
+from opgen.spec.model.model import GenericOp
+from opgen.spec.syntax import nodes as s
+from opgen.spec.syntax.report import Report
 
 ANY = "..."
 """The length of a list of any length, as it is written."""

@@ -8,18 +8,18 @@ from collections.abc import Iterator, Sequence
 
 from opgen.diagnostics import Span
 from opgen.dtypes import ALIASES, DTYPES, lookup
-from opgen.spec import model as m
-from opgen.spec import syntax as s
-from opgen.spec.expand import Fragments, expand
+from opgen.spec.check.interface import declare
 from opgen.spec.generic import equation
 from opgen.spec.generic.evaluate import FOLDS
 from opgen.spec.generic.lists import LISTS, SINGLE
 from opgen.spec.generic.trees import expressions_of, names_in
 from opgen.spec.generic.types import QUESTIONS
 from opgen.spec.generic.values import CODE
-from opgen.spec.interface import declare
-from opgen.spec.names import check_function_name, check_name, snake_case
-from opgen.spec.report import Report
+from opgen.spec.model import model as m
+from opgen.spec.resolve.names import check_function_name, check_name, snake_case
+from opgen.spec.syntax import nodes as s
+from opgen.spec.syntax.fragments import Fragments, expand
+from opgen.spec.syntax.report import Report
 
 _KINDS = ("int", "int64", "float", "bool", "enum", "layout", "type", equation.KIND)
 _REFUSED = {

@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-from opgen.spec import syntax as s
 from opgen.spec.generic.evaluate import Evaluator
 from opgen.spec.generic.lengths import Lengths
 from opgen.spec.generic.trees import everything_in
 from opgen.spec.generic.types import QUESTIONS
 from opgen.spec.generic.values import Mistake, known_condition, known_integer
 from opgen.spec.generic.world import Tensor
+from opgen.spec.syntax import nodes as s
 
 
 def definition(evaluator: Evaluator, decl: s.DefinitionDecl) -> Iterator[s.DefinitionDecl]:

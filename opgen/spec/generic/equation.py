@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from opgen.diagnostics import Span
-from opgen.spec import syntax as s
-from opgen.spec.arguments import CallError, CallTypeError
+from opgen.spec.call.arguments import CallError, CallTypeError
 from opgen.spec.generic.given import Call, Tensors
-from opgen.spec.model import GenericOp
-from opgen.spec.text import plural
+from opgen.spec.model.model import GenericOp
+from opgen.spec.syntax import nodes as s
+from opgen.spec.syntax.strings import plural
 
 KIND = "equation"
 """The kind of an attribute that is an equation."""

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from opgen.diagnostics import Span
-from opgen.spec import syntax as s
-from opgen.spec.arguments import CallError
+from opgen.spec.call.arguments import CallError
 from opgen.spec.generic.lists import LISTS, SINGLE, List, Misfit, list_function
 from opgen.spec.generic.trees import parts
 from opgen.spec.generic.types import QUESTIONS, Narrowed, of_types
 from opgen.spec.generic.values import Mistake, binary, boolean, choice, integer, known_condition, known_integer, unary
 from opgen.spec.generic.world import World
-from opgen.spec.text import plural
+from opgen.spec.syntax import nodes as s
+from opgen.spec.syntax.strings import plural
 
 FOLDS = {"sum": "+", "prod": "*", "max": "max", "min": "min", "all": "and", "any": "or"}
 """Functions of any number of arguments, by the operation that joins two of them."""

@@ -7,15 +7,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from opgen.dtypes import lookup
-from opgen.spec import model as m
-from opgen.spec import syntax as s
-from opgen.spec.arguments import CallError
-from opgen.spec.examples import check_example, type_of
+from opgen.spec.call.arguments import CallError
+from opgen.spec.check.examples import check_example, type_of
+from opgen.spec.check.values import example_of, example_values
 from opgen.spec.generic.form import Argument, Instance
 from opgen.spec.generic.instances import instance
 from opgen.spec.generic.sizes import known_sizes
-from opgen.spec.report import Report
-from opgen.spec.values import example_of, example_values
+from opgen.spec.model import model as m
+from opgen.spec.syntax import nodes as s
+from opgen.spec.syntax.report import Report
 
 
 @dataclass(frozen=True)

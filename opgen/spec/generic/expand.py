@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from opgen.diagnostics import DiagnosticError
 from opgen.dtypes import lookup
-from opgen.spec import syntax as s
-from opgen.spec.arguments import CallError, CallTypeError
+from opgen.spec.call.arguments import CallError, CallTypeError
 from opgen.spec.generic.attributes import ANY, concrete, is_list, settled, words_of
 from opgen.spec.generic.definitions import definition
 from opgen.spec.generic.evaluate import Evaluator
@@ -22,8 +21,9 @@ from opgen.spec.generic.trees import names_in
 from opgen.spec.generic.types import Narrowed
 from opgen.spec.generic.values import Mistake, known_condition, known_integer
 from opgen.spec.generic.world import Attribute, Tensor, World
-from opgen.spec.limits import RANK
-from opgen.spec.report import Report
+from opgen.spec.syntax import nodes as s
+from opgen.spec.syntax.limits import RANK
+from opgen.spec.syntax.report import Report
 
 Expanded = Mapping[int, tuple[s.Item, ...]]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from opgen.spec.environment import AttrStored
-from opgen.spec.model import Function, OpSpec
+from opgen.spec.call.environment import AttrStored
+from opgen.spec.model.model import Function, OpSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from opgen.diagnostics import Diagnostic, DiagnosticError
-from opgen.spec import model as m
-from opgen.spec import syntax as s
-from opgen.spec.arguments import CallError
+from opgen.spec.call.arguments import CallError
 from opgen.spec.generic.attributes import is_list
 from opgen.spec.generic.equation import KIND, written_out
 from opgen.spec.generic.examples import check_examples
@@ -16,7 +14,9 @@ from opgen.spec.generic.instances import checked, expanded
 from opgen.spec.generic.samples import Sample, samples, some_left_out, types, variations
 from opgen.spec.generic.trees import expressions_of, names_in
 from opgen.spec.generic.values import CODE
-from opgen.spec.report import Report
+from opgen.spec.model import model as m
+from opgen.spec.syntax import nodes as s
+from opgen.spec.syntax.report import Report
 
 FORMS = 64
 """Of one op that are tried at most."""

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from opgen.dtypes import FLOAT32, lookup
-from opgen.spec import syntax as s
-from opgen.spec.arguments import AttrArgument, CallError, CallTypeError
+from opgen.spec.call.arguments import AttrArgument, CallError, CallTypeError
 from opgen.spec.generic.attributes import given_for
 from opgen.spec.generic.form import Argument
-from opgen.spec.model import GenericOp
-from opgen.spec.text import plural
+from opgen.spec.model.model import GenericOp
+from opgen.spec.syntax import nodes as s
+from opgen.spec.syntax.strings import plural
 
 Known: TypeAlias = "tuple[int, ...] | tuple[float, ...] | float"
 """The values of a static input: numbers, or one."""

@@ -8,12 +8,10 @@ from functools import partial
 
 from opgen.diagnostics import InternalError, did_you_mean
 from opgen.exact import Exact
-from opgen.spec import model as m
-from opgen.spec import syntax as s
-from opgen.spec.algorithms import with_algorithms
-from opgen.spec.arguments import CallError, CallTypeError, settle_attrs
-from opgen.spec.environment import AttrStored
-from opgen.spec.expand import Fragments
+from opgen.spec.call.arguments import CallError, CallTypeError, settle_attrs
+from opgen.spec.call.environment import AttrStored
+from opgen.spec.check.algorithms import with_algorithms
+from opgen.spec.check.op import OpChecker
 from opgen.spec.generic.attributes import plain_value
 from opgen.spec.generic.equation import written_out
 from opgen.spec.generic.expand import Expander
@@ -21,11 +19,13 @@ from opgen.spec.generic.form import Argument, Instance
 from opgen.spec.generic.given import Call, call_of
 from opgen.spec.generic.passing import AnyPassing
 from opgen.spec.generic.prune import only_required, prune
-from opgen.spec.op import OpChecker
-from opgen.spec.report import Report
-from opgen.spec.scope import Scope
-from opgen.spec.text import plural
-from opgen.spec.visit import everything_in
+from opgen.spec.model import model as m
+from opgen.spec.model.visit import everything_in
+from opgen.spec.resolve.scope import Scope
+from opgen.spec.syntax import nodes as s
+from opgen.spec.syntax.fragments import Fragments
+from opgen.spec.syntax.report import Report
+from opgen.spec.syntax.strings import plural
 
 INSTANCES = 512
 """Of one generic op that are kept, the least recently used leaving first: each takes some tens of kilobytes."""

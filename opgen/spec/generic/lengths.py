@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 
 from opgen.diagnostics import Span
-from opgen.spec import syntax as s
 from opgen.spec.generic.evaluate import Evaluator
 from opgen.spec.generic.lists import LISTS, list_function
 from opgen.spec.generic.trees import everything_in, parts
 from opgen.spec.generic.values import Mistake, known_condition
+from opgen.spec.syntax import nodes as s
 
 
 class Lengths:

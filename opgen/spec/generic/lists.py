@@ -10,9 +10,9 @@ from struct import pack, unpack
 from typing import TypeAlias
 
 from opgen.diagnostics import Span
-from opgen.spec import syntax as s
 from opgen.spec.generic.values import Mistake, binary, integer, known_condition
-from opgen.spec.text import plural
+from opgen.spec.syntax import nodes as s
+from opgen.spec.syntax.strings import plural
 
 List: TypeAlias = tuple[s.Expression, ...]
 

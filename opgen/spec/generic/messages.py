@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from opgen.spec import syntax as s
 from opgen.spec.generic.evaluate import Evaluator
-from opgen.spec.parse import parse_expression
-from opgen.spec.pretty import render
-from opgen.spec.print_expression import expression
+from opgen.spec.syntax import nodes as s
+from opgen.spec.syntax.parse import parse_expression
+from opgen.spec.syntax.pretty import render
+from opgen.spec.syntax.print_expression import expression
 
 _PIECES = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from opgen.spec import syntax as s
 from opgen.spec.generic.trees import everything_in, expressions_of
+from opgen.spec.syntax import nodes as s
 
 
 def is_generic(items: Iterable[s.Item]) -> bool:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 
-from opgen.spec import model as m
-from opgen.spec import syntax as s
-from opgen.spec.arguments import CallError
+from opgen.spec.call.arguments import CallError
 from opgen.spec.generic.evaluate import Evaluator
 from opgen.spec.generic.form import Argument
 from opgen.spec.generic.passing import Make
 from opgen.spec.generic.values import Mistake
 from opgen.spec.generic.world import Tensor
-from opgen.spec.kinds import number
+from opgen.spec.model import model as m
+from opgen.spec.resolve.kinds import number
+from opgen.spec.syntax import nodes as s
 
 
 class OpCalls:

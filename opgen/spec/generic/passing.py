@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from opgen.diagnostics import DiagnosticError
-from opgen.spec import model as m
-from opgen.spec import syntax as s
-from opgen.spec.arguments import AttrArgument, CallError
+from opgen.spec.call.arguments import AttrArgument, CallError
 from opgen.spec.generic.form import Argument, Instance
 from opgen.spec.generic.sizes import depends_on_sizes
-from opgen.spec.given import Giving, literal
-from opgen.spec.passed import Passed
-from opgen.spec.passing import Passing
-from opgen.spec.scope import Readable, Scope
+from opgen.spec.inline.given import Giving, literal
+from opgen.spec.inline.passed import Passed
+from opgen.spec.inline.passing import Passing
+from opgen.spec.model import model as m
+from opgen.spec.resolve.scope import Readable, Scope
+from opgen.spec.syntax import nodes as s
 
 Make = Callable[[m.GenericOp, Sequence[Argument | None], Mapping[str, object], int], Instance]
 """What makes the plain op of a call of a generic one."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 
-from opgen.spec import syntax as s
 from opgen.spec.generic.trees import expressions_of, names_in
-from opgen.spec.parse import parse_expression
+from opgen.spec.syntax import nodes as s
+from opgen.spec.syntax.parse import parse_expression
 
 
 def prune(items: Sequence[s.Item]) -> list[s.Item]:

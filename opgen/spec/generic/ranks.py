@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from opgen.spec import syntax as s
-from opgen.spec.arguments import CallError
+from opgen.spec.call.arguments import CallError
 from opgen.spec.generic.trees import names_in
 from opgen.spec.generic.values import Mistake
+from opgen.spec.syntax import nodes as s
 
 
 @dataclass(frozen=True)

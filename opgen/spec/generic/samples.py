@@ -7,15 +7,15 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 from opgen.dtypes import DTYPES, lookup
-from opgen.spec import model as m
-from opgen.spec import syntax as s
 from opgen.spec.generic.attributes import ANY, is_list
 from opgen.spec.generic.equation import KIND
 from opgen.spec.generic.form import Argument
 from opgen.spec.generic.sizes import known_sizes
 from opgen.spec.generic.trees import everything_in
 from opgen.spec.generic.values import binary, integer, known_integer
-from opgen.spec.text import plural
+from opgen.spec.model import model as m
+from opgen.spec.syntax import nodes as s
+from opgen.spec.syntax.strings import plural
 
 RANKS = (0, 1, 2, 3)
 """Of the packs whose rank nothing else tells."""

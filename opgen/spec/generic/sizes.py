@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from opgen.spec import syntax as s
 from opgen.spec.generic.trees import everything_in
 from opgen.spec.generic.values import known_integer
-from opgen.spec.model import GenericOp
+from opgen.spec.model.model import GenericOp
+from opgen.spec.syntax import nodes as s
 
 
 def asked_by(value: s.Expression) -> tuple[s.Named, int] | None:

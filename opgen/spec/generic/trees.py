@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from opgen.spec import syntax as s
+from opgen.spec.syntax import nodes as s
 
 
 def parts(tree: s.Expression) -> tuple[s.Expression, ...]:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from opgen.dtypes import DType, lookup, small_value
-from opgen.spec import syntax as s
 from opgen.spec.generic.values import Mistake, boolean, integer, real
+from opgen.spec.syntax import nodes as s
 
 _LARGEST = {"float16": 65504.0, "bfloat16": 2.0**128 - 2.0**120, "float32": 2.0**128 - 2.0**104}
 

@@ -7,7 +7,7 @@ Expansion folds what is known, so that an op of a form reads as if a person had 
 from __future__ import annotations
 
 from opgen.diagnostics import Diagnostic, DiagnosticError, Span
-from opgen.spec import syntax as s
+from opgen.spec.syntax import nodes as s
 
 CODE = "S065"
 """Of mistakes in what only generic ops have."""

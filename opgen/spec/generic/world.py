@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from opgen.diagnostics import Span
-from opgen.spec import syntax as s
-from opgen.spec.environment import AttrStored
+from opgen.spec.call.environment import AttrStored
 from opgen.spec.generic.lists import List
 from opgen.spec.generic.trees import names_in
 from opgen.spec.generic.values import boolean, integer, real
+from opgen.spec.syntax import nodes as s
 
 
 @dataclass

@@ -30,7 +30,7 @@ from llvmlite.binding import get_host_cpu_features
 from opgen.bindings.c.build import Options, build, host_targets
 from opgen.bindings.c.kernels import X86_LEVELS
 from opgen.bindings.c.names import OpNames, spellings
-from opgen.spec.model import Module, OpSpec, Sizes
+from opgen.spec.model.model import Module, OpSpec, Sizes
 from tests.bindings.modules import spec
 from tools.c_library import Tensor, attributes_begun, opened
 

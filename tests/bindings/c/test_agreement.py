@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from opgen.spec.model import OpSpec
+from opgen.spec.model.model import OpSpec
 from tests.bindings.c.library import Library, built, inputs_of
 from tests.bindings.modules import OPS, SAMPLES, SIZES, spec
 from tests.bindings.test_agreement import _by_solve, _call

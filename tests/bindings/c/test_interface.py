@@ -20,7 +20,7 @@ from opgen.bindings.c.render import render_header
 from opgen.bindings.cpp.render import render_header as render_hpp
 from opgen.diagnostics import UserError
 from opgen.grad.load import load_text
-from opgen.spec.model import Module
+from opgen.spec.model.model import Module
 from tests.bindings.c.library import INVALID, OK, Library, of
 from tests.bindings.cpp.library import SANITIZED, WARNINGS
 from tests.bindings.modules import OPS, SAMPLES, spec

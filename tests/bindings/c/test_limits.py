@@ -12,10 +12,10 @@ import numpy as np
 
 import opgen
 from opgen.bindings.c.build import Options, build
+from opgen.diagnostics.calls import ArgumentValueError
 from opgen.grad import load
-from opgen.runtime.errors import ArgumentValueError
-from opgen.runtime.guard import AnyArray, guarded_copy, guarded_empty
-from opgen.spec.model import Module
+from opgen.runtime.memory.guard import AnyArray, guarded_copy, guarded_empty
+from opgen.spec.model.model import Module
 from tests.bindings.c.library import INVALID, OK, Library, of
 from tests.runtime.test_limits import LARGE, op_text, term
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from opgen.bindings.c.render import environment
-from opgen.runtime import temporaries_ir
-from opgen.runtime.blocks import LARGE
+from opgen.runtime.memory import temporaries_ir
+from opgen.runtime.memory.blocks import LARGE
 
 HEAD = """
 #include <pthread.h>

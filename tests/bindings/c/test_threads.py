@@ -11,15 +11,15 @@ import pytest
 
 from opgen.bindings.c.build import Options, build
 from opgen.bindings.c.small import small_lines
+from opgen.compiler.sharing import WORTH_SHARING, is_for_one, work_of
 from opgen.grad.load import load
 from opgen.loop import build as b
 from opgen.loop.bind import bind
 from opgen.lower import lower, variants
 from opgen.machine import typical
 from opgen.passes.simplify import simplify
-from opgen.runtime import openmp
-from opgen.runtime.run import evaluate
-from opgen.runtime.sharing import WORTH_SHARING, is_for_one, work_of
+from opgen.runtime.kernels.run import evaluate
+from opgen.runtime.threads import openmp
 from tests.bindings.modules import spec
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -21,7 +21,7 @@ from opgen.bindings.cpp.attributes import choices, optional_attrs
 from opgen.bindings.cpp.names import class_names, function_names
 from opgen.bindings.cpp.render import render_cpp
 from opgen.bindings.cpp.view import op_names
-from opgen.spec.model import Attr, OpSpec
+from opgen.spec.model.model import Attr, OpSpec
 from tests.bindings.c import library as c
 from tests.bindings.modules import spec
 

@@ -12,7 +12,7 @@ from opgen.bindings.cpp.layout import WIDTH, call
 from opgen.bindings.cpp.names import camel_case
 from opgen.bindings.cpp.render import render_cpp, render_header
 from opgen.spec.loading import load_text
-from opgen.spec.model import Module
+from opgen.spec.model.model import Module
 from tests.bindings.cpp.library import COMPILERS, WARNINGS
 from tests.bindings.modules import OPS, SAMPLES, spec
 

@@ -13,7 +13,7 @@ from opgen.bindings.cpp.attributes import choices, optional_attrs
 from opgen.bindings.java.build import Jdk, build_java
 from opgen.bindings.java.names import ClassNames, class_names, group_name, legacy_class_names
 from opgen.bindings.java.types import ELEMENTS
-from opgen.spec.model import Attr, OpSpec
+from opgen.spec.model.model import Attr, OpSpec
 from tests.bindings.c import library as c
 from tests.bindings.cpp.library import Answer, Call, answers
 from tests.bindings.modules import spec

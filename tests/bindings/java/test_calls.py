@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from opgen.bindings.java.names import class_names, legacy_class_names
-from opgen.spec.model import Module
+from opgen.spec.model.model import Module
 from tests.bindings.calls import (
     MODES,
     check_goldens,

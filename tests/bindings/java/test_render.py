@@ -18,7 +18,7 @@ from opgen.bindings.java.render import render_java
 from opgen.bindings.java.text import javadoc_text, string
 from opgen.diagnostics import UserError
 from opgen.spec.loading import load_text
-from opgen.spec.model import Module
+from opgen.spec.model.model import Module
 from tests.bindings.java.library import JDK, KITS, WHY_NOT, Jdk
 from tests.bindings.modules import OPS, ROOT, SAMPLES, SIZES, spec
 

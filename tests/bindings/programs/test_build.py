@@ -18,10 +18,10 @@ from opgen.bindings.programs.build import build_program
 from opgen.bindings.programs.view import identifier
 from opgen.cli import main
 from opgen.diagnostics import UserError
-from opgen.graph.drawn import drawn
-from opgen.graph.nodes import Array
+from opgen.diagnostics.calls import ArgumentValueError
+from opgen.graph.compiled.random_inputs import drawn
+from opgen.graph.ir.nodes import Array
 from opgen.onnx.load import load
-from opgen.runtime.errors import ArgumentValueError
 from tests.bindings.cpp.library import SANITIZED, WARNINGS
 
 MAIN = """

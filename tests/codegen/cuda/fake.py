@@ -7,9 +7,9 @@ import re
 import subprocess
 from pathlib import Path
 
-from opgen.runtime import dlpack
 from opgen.runtime.devices import emulation
 from opgen.runtime.devices.arrays import DeviceArray
+from opgen.runtime.memory import dlpack
 
 
 def fake_library(folder: Path) -> ctypes.CDLL:

@@ -13,8 +13,8 @@ from opgen.dtypes import BFLOAT16, BOOL, DTYPES, FLOAT16, FLOAT32, FLOAT64, DTyp
 from opgen.loop.nodes import Kernel
 from opgen.loop.parse import parse_kernel
 from opgen.loop.syntax import SUFFIX_OF
-from opgen.runtime.buffers import numpy_dtype
 from opgen.runtime.devices.host import shape_of
+from opgen.runtime.memory.buffers import numpy_dtype
 
 Array = npt.NDArray[np.generic]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from opgen.codegen.cuda import emit
+from opgen.compiler.cuda import nvcc as nvcc_tool
+from opgen.compiler.cuda import ptx as compilers
+from opgen.compiler.cuda.nvrtc import nvrtc
 from opgen.diagnostics import InternalError
-from opgen.runtime.devices import nvcc as nvcc_tool
-from opgen.runtime.devices import ptx as compilers
-from opgen.runtime.devices.errors import DeviceUnavailableError
-from opgen.runtime.devices.nvrtc import nvrtc
+from opgen.diagnostics.devices import DeviceUnavailableError
 from tests.codegen.cuda.kernels import CASES, PRODUCT, Case, joined
 
 DISTINCT = tuple({case.kernel.name: case for case in CASES}.values())

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from opgen.codegen.cuda import emit
+from opgen.diagnostics.calls import ArgumentTypeError, ArgumentValueError
+from opgen.diagnostics.devices import DeviceError, DeviceMemoryError, DeviceUnavailableError
 from opgen.dtypes import FLOAT32, INT32
 from opgen.loop.nodes import Kernel
 from opgen.loop.parse import parse_kernel
@@ -17,8 +19,6 @@ from opgen.runtime.devices import emulation
 from opgen.runtime.devices.arrays import DeviceArray
 from opgen.runtime.devices.cuda_driver import SIGNATURES, Device, Driver
 from opgen.runtime.devices.device import CudaKernel
-from opgen.runtime.devices.errors import DeviceError, DeviceMemoryError, DeviceUnavailableError
-from opgen.runtime.errors import ArgumentTypeError, ArgumentValueError
 from tests.codegen.cuda.fake import Foreign, Shared, build, fake_library
 from tests.codegen.cuda.kernels import CASES, STEPS, Case
 

@@ -11,12 +11,12 @@ import pytest
 
 from opgen.codegen.cuda.types import narrow_bits, to_float32
 from opgen.diagnostics import InternalError
+from opgen.diagnostics.calls import ArgumentTypeError
 from opgen.dtypes import BFLOAT16, DTYPES, FLOAT16, FLOAT32, FLOAT64
 from opgen.loop import interpret as interpreter
 from opgen.loop.parse import parse_kernel
 from opgen.runtime.devices import emulation
 from opgen.runtime.devices.emulation import EmulatedKernel, compile_emulated, run_emulated
-from opgen.runtime.errors import ArgumentTypeError
 from tests.codegen.cuda.kernels import ARRAYS, CASES, PRODUCT, STEPS, UNEVEN, Array, Case, conversions
 
 pytestmark = pytest.mark.skipif(emulation.compiler() is None, reason="there is no C++ compiler")

@@ -8,11 +8,11 @@ import pytest
 
 from opgen.codegen.cuda import DeviceLimitError, Launch, emit
 from opgen.diagnostics import InternalError
+from opgen.diagnostics.calls import ArgumentValueError
 from opgen.dtypes import BOOL, FLOAT32, INT32, INT64, DType
 from opgen.loop.nodes import Type
 from opgen.loop.parse import parse_expr, parse_kernel
 from opgen.runtime.devices.host import Scalar, Sizes, evaluate, execute
-from opgen.runtime.errors import ArgumentValueError
 from tests.codegen.cuda.kernels import STEPS
 
 VALUES: dict[str, Scalar] = {"a": -7, "b": 3, "i": -(2**31), "f": 0.5, "t": True, "n": 2**63 - 1}

@@ -11,7 +11,7 @@ from opgen.loop.interpret import interpret
 from opgen.loop.nodes import Kernel
 from opgen.loop.parse import parse_kernel
 from opgen.loop.verify import verify
-from opgen.runtime.run import run_kernel
+from opgen.runtime.kernels.run import run_kernel
 
 
 def rows_kernel(start: int, across: int, along: int, mask: str = "") -> Kernel:

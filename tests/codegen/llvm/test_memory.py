@@ -34,7 +34,7 @@ from opgen.loop.nodes import (
 )
 from opgen.loop.parse import parse_kernel
 from opgen.passes.legalize import legalize
-from opgen.runtime.run import run_kernel
+from opgen.runtime.kernels.run import run_kernel
 from opgen.schedule.schedule import apply, parse_schedule
 from tests.codegen.llvm.guard import Guarded
 from tests.codegen.llvm.jit import Compiled

@@ -15,8 +15,8 @@ from opgen.codegen.llvm.target import Target
 from opgen.dtypes import INT64
 from opgen.loop import build as b
 from opgen.loop.nodes import Buffer, Expr, For, Kernel, Load, Parameter, Stmt, Store
-from opgen.runtime.library import load_library
-from opgen.runtime.run import evaluate
+from opgen.runtime.kernels.run import evaluate
+from opgen.runtime.native.library import load_library
 from tests.codegen.llvm.jit import BODY, PARALLEL_FOR
 
 N = Parameter("n", low=0)

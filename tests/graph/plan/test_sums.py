@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 from opgen.graph.plan.sums import Atom, Sum, Sums
-from opgen.spec import model as m
-from opgen.spec.environment import Environment, evaluate
+from opgen.spec.call.environment import Environment, evaluate
+from opgen.spec.model import model as m
 from tests.graph.random_graphs import MODULE, SEED
 
 INDICES = ("i", "j", "k")

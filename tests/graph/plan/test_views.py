@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from opgen.dtypes import DTYPES
-from opgen.graph.bound import bound, make_node
-from opgen.graph.compiled import CompiledModel
-from opgen.graph.nodes import Graph, Value, op_of
+from opgen.graph.compiled.compiled import CompiledModel
+from opgen.graph.ir.bound import bound, make_node
+from opgen.graph.ir.nodes import Graph, Value, op_of
 from opgen.graph.plan.views import view_of
 from opgen.spec.loading import load_text
 

@@ -11,7 +11,8 @@ from typing import Any
 import ml_dtypes  # noqa: F401  (registers bfloat16 with numpy)
 import pytest
 
-from opgen.runtime.devices import cuda_driver, ptx
+from opgen.compiler.cuda import ptx
+from opgen.runtime.devices import cuda_driver
 from opgen.runtime.devices.cuda_driver import Driver
 from tests.bindings.modules import OPS, SAMPLES, imported
 from tests.codegen.cuda.fake import build, fake_library

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import opgen
-from opgen.runtime import specialize
+from opgen.diagnostics.calls import ArgumentTypeError, ArgumentValueError
+from opgen.runtime.call import specialize
 from opgen.runtime.devices import cuda_driver, emulation
 from opgen.runtime.devices.arrays import DeviceArray
-from opgen.runtime.errors import ArgumentTypeError, ArgumentValueError
 from tests.bindings.modules import OPS, SAMPLES, imported, spec
 from tests.codegen.cuda.fake import Foreign, Shared
 from tests.golden.load import Case, cases

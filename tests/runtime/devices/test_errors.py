@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import opgen
+from opgen.diagnostics.calls import ArgumentError, ArgumentMemoryError, ArgumentTypeError, ArgumentValueError
+from opgen.diagnostics.devices import DeviceError
 from opgen.runtime.devices import emulation
-from opgen.runtime.devices.errors import DeviceError
-from opgen.runtime.errors import ArgumentError, ArgumentMemoryError, ArgumentTypeError, ArgumentValueError
 from tests.bindings.modules import OPS
 from tests.codegen.cuda.fake import Foreign, Shared
 from tests.runtime.devices.test_calls import small_case

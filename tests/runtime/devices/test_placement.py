@@ -13,15 +13,16 @@ import numpy as np
 import pytest
 
 import opgen
+from opgen.compiler.cuda import ptx
 from opgen.diagnostics import UserError
+from opgen.diagnostics.calls import ArgumentError
+from opgen.diagnostics.devices import DeviceUnavailableError
 from opgen.dtypes import DTYPES, FLOAT32
-from opgen.runtime import placement
-from opgen.runtime.devices import cuda_driver, emulation, ptx
+from opgen.runtime.call import placement
+from opgen.runtime.devices import cuda_driver, emulation
 from opgen.runtime.devices.arrays import DeviceArray
 from opgen.runtime.devices.borrowed import is_device_array
-from opgen.runtime.devices.errors import DeviceUnavailableError
 from opgen.runtime.devices.export import capsule_of
-from opgen.runtime.errors import ArgumentError
 from tests.bindings.modules import ROOT, SAMPLES, generated
 from tests.codegen.cuda.fake import Foreign, Shared
 
@@ -162,7 +163,7 @@ def test_to_device(fake: ctypes.CDLL) -> None:
 
 def test_results_are_lent_by_dlpack(samples: Any, fake: ctypes.CDLL) -> None:
     """A capsule that is read keeps the memory until it is given back; one that nobody reads, until it is dropped."""
-    from opgen.runtime import dlpack
+    from opgen.runtime.memory import dlpack
 
     array = opgen.to_device(A)
     assert array.__dlpack_device__() == (2, 0)

@@ -9,10 +9,10 @@ import pytest
 
 from opgen.diagnostics import DiagnosticError
 from opgen.spec import load, load_text
-from opgen.spec.arguments import CallError, CallTypeError
+from opgen.spec.call.arguments import CallError, CallTypeError
 from opgen.spec.generic import Argument, Instance, instance
 from opgen.spec.generic.forms import check_forms
-from opgen.spec.model import GenericOp, Module, OpSpec
+from opgen.spec.model.model import GenericOp, Module, OpSpec
 from opgen.spec.unparse import write_op
 
 SPECS = Path(__file__).parents[2] / "specs"

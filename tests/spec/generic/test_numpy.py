@@ -13,7 +13,7 @@ import pytest
 
 from opgen.spec import load
 from opgen.spec.generic import Argument, instance
-from opgen.spec.model import Module
+from opgen.spec.model.model import Module
 from tests.harness import Call
 
 MODULE = load(Path(__file__).parents[2] / "specs/generic.op")

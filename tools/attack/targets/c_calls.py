@@ -16,7 +16,7 @@ import numpy as np
 from opgen.bindings.c.build import Options, build, host_targets
 from opgen.bindings.c.names import STRUCT_SIZE, OpNames, spellings
 from opgen.grad.load import load
-from opgen.spec.model import OpSpec
+from opgen.spec.model.model import OpSpec
 from tools.attack.finding import FoundError, Target
 from tools.attack.targets.guarded import Guarded
 from tools.attack.targets.ops import SPEC, right_call

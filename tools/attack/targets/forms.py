@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from opgen.spec import syntax as s
 from opgen.spec.generic.examples import examples_of
-from opgen.spec.report import Report
+from opgen.spec.syntax import nodes as s
+from opgen.spec.syntax.report import Report
 from tools.attack.finding import FoundError, Target, described, is_typed
 from tools.attack.targets.calls import is_pythons, reshaped
 from tools.attack.targets.crafted import BoomError, crafted

@@ -37,7 +37,7 @@ class Kept(Target):
         (self.folder / "cache").rename(self.full)
 
     def _fill(self) -> None:
-        from opgen.runtime import machines, toolchain, tuned
+        from opgen.compiler import machines, toolchain, tuned
 
         for call, path in zip(self.calls, self.results, strict=True):
             path.write_bytes(self._bytes(call))

@@ -17,9 +17,9 @@ from onnx import ModelProto
 
 import opgen
 from opgen.diagnostics import UserError
-from opgen.graph.values import Input
+from opgen.graph.ir.values import Input
 from opgen.onnx.load import operators
-from opgen.runtime.buffers import numpy_dtype
+from opgen.runtime.memory.buffers import numpy_dtype
 from tests.onnx.mutate import base_models, changed_bytes, changed_field
 from tools.attack.finding import FoundError, Target, described, is_typed
 from tools.attack.targets import hostile

@@ -14,8 +14,8 @@ from onnx import TensorProto, helper
 
 from opgen.bindings.java.build import Jdk
 from opgen.bindings.programs.view import identifier
-from opgen.spec import words
-from opgen.spec.c_library import C_LIBRARY, HEADERS
+from opgen.spec.resolve import words
+from opgen.spec.resolve.c_library import C_LIBRARY, HEADERS
 from tools.attack.finding import FoundError, Target
 from tools.attack.targets.commands import run
 from tools.attack.targets.texts import PIECES

@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 
+from opgen.compiler import toolchain
 from opgen.diagnostics import UserError
 from opgen.grad.load import load
 from opgen.loop.bind import bind
@@ -14,11 +15,10 @@ from opgen.loop.nodes import Kernel
 from opgen.lower import Variant, lower
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
-from opgen.runtime import toolchain
-from opgen.runtime.address import address
-from opgen.runtime.buffers import AnyArray, empty_aligned, poison
-from opgen.runtime.kernel import compile_kernel
-from opgen.runtime.run import buffer_shape
+from opgen.runtime.kernels.kernel import compile_kernel
+from opgen.runtime.kernels.run import buffer_shape
+from opgen.runtime.memory.address import address
+from opgen.runtime.memory.buffers import AnyArray, empty_aligned, poison
 from opgen.schedule.default import default_schedule
 from opgen.schedule.schedule import apply, parse_schedule
 from tools.attack.finding import FoundError, Target, described, is_typed

@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 
-from opgen.runtime import sharing
+from opgen.compiler import sharing
 from opgen.runtime.threads import set_num_threads
 from tools.attack.finding import FoundError, Target
 from tools.attack.targets.ops import module, right_call

@@ -1,0 +1,1 @@
+"""The cache on disk: object code and other results that processes share."""

@@ -1,0 +1,1 @@
+"""CUDA C to PTX and device code, by NVRTC or nvcc."""

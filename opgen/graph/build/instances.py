@@ -1,0 +1,15 @@
+"""Which arguments of a call count by their values: an op asks for integers, not for a tensor."""
+
+from __future__ import annotations
+
+from opgen.spec.syntax import nodes as s
+from opgen.spec.model.model import Module, Sizes
+
+
+def wants_value(module: Module, name: str, place: int) -> bool:
+    """Whether an op may ask for the integers of an argument, not for a tensor."""
+    generic = next((g for g in module.generics if g.name == name), None)
+    if generic is not None:
+        return place < len(generic.inputs) and isinstance(generic.inputs[place], s.StaticDecl | s.SizesDecl)
+    op = next((o for o in module.ops if o.name == name), None)
+    return op is not None and place < len(op.inputs) and isinstance(op.inputs[place], Sizes)

@@ -1,0 +1,107 @@
+"""Values that are known before a model runs: constants, and what follows from constants and shapes alone.
+
+They are worked out when somebody asks for them.  The elements of inputs may be offered, too: they are looked at when
+somebody asks for what follows from them, and only those; the input itself stays one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+
+from opgen.diagnostics import UserError
+from opgen.graph.ir.bound import bind
+from opgen.graph.kernels.interpret import worked_out
+from opgen.graph.ir.nodes import Array, Data, Node, Value
+from opgen.graph.ir.offered import Offered
+from opgen.graph.ir.steps import steps
+
+MOST = 2**16
+"""Elements of a value that is worked out because somebody asks for its integers: lists of sizes are far shorter."""
+
+
+STEPS = 2**22
+"""Operations on elements that all of them take together: a model's lists of sizes take some thousands."""
+
+
+class UncomputableError(UserError):
+    """A value that is asked for, and for which an op has no result: which node, and why."""
+
+
+class Knowledge:
+    """What is known of the values of a graph that grows."""
+
+    def __init__(self, offered: Mapping[str, Array]) -> None:
+        """`offered` are the elements of inputs."""
+        self._offered = offered
+        self._derived = not isinstance(offered, Offered) or offered.derived
+        self._sources: dict[str, frozenset[str]] = {name: frozenset((name,)) for name in offered}
+        """The inputs whose elements are offered that a value follows from."""
+        self._data: dict[str, Data] = {}
+        self._computable: dict[str, tuple[Node, tuple[Value, ...]]] = {}
+        self._worked_out: set[str] = set()
+        self._left = STEPS
+
+    def constant(self, value: Value, data: Data) -> None:
+        """A value whose elements are given."""
+        self._data[value.name] = data
+
+    def node(self, node: Node, inputs: Sequence[Value], outputs: Sequence[Value]) -> None:
+        """A node whose inputs are there; its results can be known if all whose elements it reads can."""
+        read = [v for v, t in zip(inputs, node.op.spec.tensors, strict=True) if not t.shape_only]
+        known = all(v.name in self._data or v.name in self._computable or v.name in self._offered for v in read)
+        if known and all(prod(v.shape) <= MOST for v in outputs):
+            self._computable.update((v.name, (node, tuple(inputs))) for v in outputs)
+            sources = frozenset[str]().union(*(self._sources.get(v.name, ()) for v in read))
+            if sources:
+                self._sources.update((v.name, sources) for v in outputs)
+
+    def worked_out(self, name: str) -> bool:
+        """Whether a node's result has been asked for, and is known."""
+        return name in self._worked_out
+
+    def data(self, name: str) -> Data | None:
+        """The elements of a value, if they are known by now."""
+        return self._data.get(name)
+
+    def elements(self, name: str) -> Array | None:
+        """The elements of a value, worked out if they can be known; else None.  Raises UncomputableError."""
+        unread = [source for source in self._sources.get(name, ()) if source not in self._data]
+        if unread and name not in self._offered and not self._derived:
+            return None
+        self._data.update((source, Data(self._offered[source])) for source in unread)
+        waiting = [name]
+        while waiting:
+            last = waiting[-1]
+            if last in self._data:
+                waiting.pop()
+            elif last not in self._computable:
+                return None
+            else:
+                node, inputs = self._computable[last]
+                needed = [
+                    v.name
+                    for v, t in zip(inputs, node.op.spec.tensors, strict=True)
+                    if not t.shape_only and v.name not in self._data
+                ]
+                waiting += needed
+                if not needed:
+                    self._run(node, inputs)
+        return self._data[name].array
+
+    def _run(self, node: Node, inputs: Sequence[Value]) -> None:
+        """Works a node's results out."""
+        call = bind(node.op, node.types, node.attributes, [(v.dtype, v.shape) for v in inputs])
+        arrays = [self._data[v.name].array if v.name in self._data else None for v in inputs]
+        where = node.origin or f"node '{node.name}' ({node.op.spec.name})"
+        self._left -= steps(node.op.spec, call.environment)
+        if self._left < 0:
+            said = f"shapes that depend on it take more than {STEPS} operations"
+            raise UncomputableError(f"takes what cannot be computed: {where}: {said}")
+        try:
+            results = worked_out(call, arrays)
+        except (UserError, MemoryError) as error:
+            raise UncomputableError(f"takes what cannot be computed: {where}: {error}") from None
+        for name, array in zip(node.outputs, results, strict=True):
+            self._data[name] = Data(array)
+            self._worked_out.add(name)

@@ -1,0 +1,1 @@
+"""Compiled models and functions, as callers hold them."""

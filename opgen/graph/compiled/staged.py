@@ -1,0 +1,262 @@
+"""A compiled model that can say what became of it: the graph after each pass, and what each pass did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+from opgen.diagnostics import InternalError, UserError
+from opgen.dtypes import DType
+from opgen.graph.compiled.compiled import CompiledModel
+from opgen.graph.ir.problems import UndecidedError, nested_at_most
+from opgen.graph.ir.values import Array, Kind, Outline, result_names
+from opgen.graph.program.programs import Prepare
+from opgen.graph.program.records import Recall
+from opgen.graph.program.results import into, own
+from opgen.runtime.call.recording import CaptureError, Symbol, stand_in, symbol_among
+from opgen.runtime.memory.foreign import others
+from opgen.runtime.memory.lending import for_caller
+from opgen.runtime.threads import get_num_threads
+
+if TYPE_CHECKING:
+    from opgen.graph.build.model import Model
+    from opgen.graph.build.parts import Part
+    from opgen.graph.ir.nodes import Graph
+    from opgen.graph.kernels.parallel_build import Progress
+    from opgen.graph.passes.base import Report
+    from opgen.graph.program.loaded import LoadedProgram
+
+RESOLVED = "resolved"
+"""The stage before all passes."""
+
+TAKING = 4
+"""Models that are kept for values of inputs that have defaults, one for each combination of such inputs."""
+
+
+@dataclass(frozen=True)
+class Stages:
+    """`after` has the graph after each pass, by its name in order, first of all as it was resolved."""
+
+    after: Mapping[str, Graph]
+    report: Report
+
+    @property
+    def last(self) -> Graph:
+        """The graph that is run."""
+        return list(self.after.values())[-1]
+
+
+class StagedModel(CompiledModel):
+    """A model whose graph for some sizes goes through the standard passes before it is made a program."""
+
+    def __init__(
+        self,
+        name: str,
+        inputs: Mapping[str, DType],
+        resolve: Prepare,
+        progress: Progress | None = None,
+        recall: Recall | None = None,
+        outline: Outline | None = None,
+        model: Callable[[], Model] | None = None,
+        by_floats: bool = True,
+    ) -> None:
+        """`resolve` gives the graph before all passes, `outline` what callers know of the model; `model` is what it is
+        made of, which runs in parts where it is not one program; `by_floats` as `Programs` has it.
+        """
+
+        def prepare(kinds: Mapping[str, Kind], known: Mapping[str, Array]) -> Graph:
+            resolved = resolve(kinds, known)
+            with nested_at_most(resolved):
+                return passed(resolved)
+
+        super().__init__(name, inputs, prepare, progress, recall, by_floats and model is None)
+        self._resolve = resolve
+        self._outline = outline
+        self._model = model
+        self._progress = progress
+        self._apart: Part | None = None
+        self._taking: dict[tuple[str, ...], StagedModel] = {}
+        self.again: tuple[Callable[..., StagedModel], tuple[object, ...]] | None = None
+        """A function, and what it makes the model of in another process; None if that cannot be."""
+
+    def __reduce__(self) -> tuple[Callable[..., StagedModel], tuple[object, ...]]:
+        """Return the parts of the model: another process compiles it, and finds its kernels in the cache."""
+        if self.again is None:
+            raise TypeError(f"model '{self.name}' cannot be pickled: pickle what it is made of, and compile that")
+        return self.again
+
+    @property
+    def programs(self) -> tuple[LoadedProgram, ...]:
+        """The programs that are kept, that used last at the end; of a model that runs in parts those of its parts."""
+        return (*super().programs, *(p for part in self.parts for p in part.programs))
+
+    @property
+    def parts(self) -> tuple[StagedModel, ...]:
+        """What the model is made of where it is not one program, in the order in which it first ran."""
+        made = () if self._apart is None else self._apart.models()
+        return tuple(part for part in made if isinstance(part, StagedModel))
+
+    @property
+    def outline(self) -> Outline:
+        """Its inputs and outputs, as it declares them.  Raises UserError for a captured function: it declares none."""
+        if self._outline is None:
+            raise UserError(f"{self.name} was captured from a function, which declares no inputs and outputs")
+        return self._outline
+
+    def _results(self, tensors: tuple[object, ...], out: object) -> tuple[Array, ...]:
+        """Also of a call in a function that is captured: the model's nodes become the function's."""
+        symbol = symbol_among(tensors)
+        if symbol is None:
+            return self._anyhow(tensors, out)
+        from opgen.graph.build.capture import Traced
+
+        if not isinstance(symbol, Traced):
+            return super()._results(tensors, out)
+        if out is not None:
+            raise CaptureError(f"{self.name}: 'out' cannot be given in a function that is compiled: no call runs")
+        given = self._arrays(tuple(stand_in(t.dtype, t.shape) if isinstance(t, Symbol) else t for t in tensors))
+        kinds = {name: (dtype, a.shape) for (name, dtype), a in zip(self._inputs.items(), given, strict=True)}
+        known = [t if isinstance(t, Symbol) else a for t, a in zip(tensors, given, strict=True)]
+        return cast("tuple[Array, ...]", symbol.trace.inline(self._resolve(kinds, {}), known))
+
+    def results(self, tensors: tuple[object, ...]) -> tuple[Array, ...]:
+        """The results, always as a tuple."""
+        found = self(*tensors)
+        return found if isinstance(found, tuple) else (found,)
+
+    def taking(self, names: Collection[str]) -> StagedModel:
+        """Return the model that takes values for these of the inputs that have defaults, as inputs behind the others.
+
+        At most TAKING such models are kept.
+        """
+        chosen = tuple(i.name for i in (self._outline.defaults if self._outline else ()) if i.name in names)
+        if not chosen or self._model is None:
+            return self
+        found = self._taking.get(chosen)
+        if found is None:
+            model = self._model().taking(chosen)
+            found = self._taking.setdefault(chosen, of_model(model, self._progress))
+            while len(self._taking) > TAKING:
+                self._taking.pop(next(iter(self._taking)), None)
+        return found
+
+    def run(self, inputs: Mapping[str, object]) -> dict[str, Array]:
+        """The results by name, given the inputs by name, among which may be some that have defaults."""
+        model = self.taking(inputs.keys())
+        if model is not self:
+            return model.run(inputs)
+        try:
+            if self._apart is None:
+                return super().run(inputs)
+        except UndecidedError:
+            if self._model is None:
+                raise
+        found = self._anyhow(self._by_name(inputs), None)
+        return dict(zip(result_names(self.outline.outputs), found, strict=True))
+
+    def _anyhow(self, tensors: tuple[object, ...], out: object) -> tuple[Array, ...]:
+        """The results of a call, in parts if the model is not one program for it."""
+        kinds = None
+        if self._apart is not None:
+            given = self._arrays(tensors)
+            kinds = [(dtype, a.shape) for dtype, a in zip(self._inputs.values(), given, strict=True)]
+        if self._apart is None or kinds is None or not self._apart.has(kinds):
+            try:
+                return super()._results(tensors, out)
+            except UndecidedError as error:
+                if self._model is None:
+                    raise
+                given = self._arrays(tensors)
+                kinds = [(dtype, a.shape) for dtype, a in zip(self._inputs.values(), given, strict=True)]
+                self._begin_apart(self._model()).cut(kinds, error)
+        found = self._begin_apart(None).run(dict(zip(self._inputs, given, strict=True)))
+        names = self.outline.outputs
+        results = own([found[name] for name in names], given)
+        return for_caller(into(self.name, names, results, out), None, bool(others(tensors)))
+
+    def _whole(self, model: Model, by_floats: bool) -> StagedModel:
+        """A part that is one program."""
+        return StagedModel(*_made_of(model), self._progress, None, model.outline, None, by_floats)
+
+    def _begin_apart(self, model: Model | None) -> Part:
+        """What runs the model in parts."""
+        if self._apart is None:
+            from opgen.graph.build.parts import Part
+
+            if model is None:
+                raise InternalError(f"{self.name} runs in parts, and is none")
+            outer = tuple(i.name for i in model.inputs)
+            outputs = tuple(dict.fromkeys(model.outputs))
+            self._apart = Part(replace(model, inputs=(), outer=outer, outputs=outputs), self._whole)
+        return self._apart
+
+    def explain(self, times: bool = False, inputs: Mapping[str, Array] | None = None) -> str:
+        """What became of the model for the sizes of the last run: what passes did, the memory, and the nodes with
+        their work; with `times`, how long each takes by one thread, on these inputs or random ones.
+
+        Raises UserError if it has not run yet.
+        """
+        if not self.programs:
+            raise UserError(f"{self.name} has not run yet: there are no sizes to explain it for")
+        from opgen.graph.compiled.random_inputs import drawn
+        from opgen.graph.program.clock import step_seconds
+        from opgen.graph.program.explain import explained
+
+        if not super().programs:
+            titles = (f"# part {number + 1} of {len(self.parts)}\n" for number in range(len(self.parts)))
+            return "\n".join(t + part.explain(times) for t, part in zip(titles, self.parts, strict=True))
+        loaded = super().programs[-1]
+        kept = self._programs.kept[-1]
+        kinds = {v.name: (v.dtype, v.shape) for v in loaded.runnable.inputs}
+        found = self.stages(kinds, kept.known)
+        seconds = step_seconds(loaded, {**drawn(kinds), **kept.known} if inputs is None else inputs) if times else None
+        return explained(found.report, found.last, loaded.program, get_num_threads(), seconds)
+
+    def stages(self, kinds: Mapping[str, Kind], known: Mapping[str, Array] | None = None) -> Stages:
+        """What the passes make of the model for inputs of these types and shapes, and `known` elements of some."""
+        return stages(self._resolve(kinds, known or {}))
+
+
+def of_model(model: Model, progress: Progress | None = None) -> StagedModel:
+    """Return a model that runs in parts where it is not one program."""
+    return StagedModel(*_made_of(model), progress, outline=model.outline, model=lambda: model)
+
+
+def _made_of(model: Model) -> tuple[str, Mapping[str, DType], Prepare]:
+    """Return the name of a model, the types of its inputs, and what makes graphs of it."""
+    from opgen.graph.build.resolve import resolve
+
+    return model.name, {i.name: i.dtype for i in model.inputs}, partial(resolve, model)
+
+
+def passed(graph: Graph) -> Graph:
+    """The graph after the standard passes."""
+    from opgen.graph.passes.base import run_passes
+    from opgen.graph.passes.standard import STANDARD
+
+    return run_passes(graph, STANDARD)
+
+
+def stages(graph: Graph) -> Stages:
+    """What the passes make of a graph."""
+    from opgen.graph.passes.base import Report, run_passes
+    from opgen.graph.passes.standard import STANDARD
+
+    after, report = {RESOLVED: graph}, Report()
+
+    def seen(name: str, found: Graph) -> None:
+        after[_fresh(name, after)] = found
+
+    run_passes(graph, STANDARD, report, seen)
+    return Stages(after, report)
+
+
+def _fresh(name: str, taken: Mapping[str, Graph]) -> str:
+    """The name of a pass, told apart where it runs more than once."""
+    number, found = 1, name
+    while found in taken:
+        number += 1
+        found = f"{name}.{number}"
+    return found

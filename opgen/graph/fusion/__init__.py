@@ -1,0 +1,1 @@
+"""Composition of ops into one: unification, access summaries, inlining."""

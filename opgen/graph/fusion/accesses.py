@@ -1,0 +1,179 @@
+"""How a node reads its values: what decides whether it may be put together with those that make them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from opgen.compiler.choose import Chooser, takes
+from opgen.compiler.limits import CheckedKernel
+from opgen.graph.fusion.unify import CannotComposeError, settle
+from opgen.graph.ir.bound import Bound, bound
+from opgen.graph.ir.draft import GraphView
+from opgen.graph.ir.nodes import Node
+from opgen.graph.plan.views import view_of
+from opgen.loop.bind import bind
+from opgen.lower import lower
+from opgen.spec.call.environment import Environment, evaluate_int
+from opgen.spec.call.whole import EvaluationError
+from opgen.spec.model import model as m
+from opgen.spec.model.walk import operands, subexpressions
+
+AGAIN = 4
+"""A reduction that reads elements more often than so, on average, is one that takes time: a product, a window."""
+
+SIMPLE = frozenset({"floor", "ceil", "round", "trunc", "abs", "sign", "isnan", "isinf", "bit_not"})
+"""Functions that are one operation, or two."""
+
+ROOTS, SERIES, POWER = 8, 24, 40
+"""Simple operations that a quotient or root takes as long as, about; another function; a power."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a value is read.
+
+    `aligned`: outside reductions, the element just where the result is.  `straight`: at indices as they are, or at 0.
+    `summed`: in a reduction.  `places` is the number of reads in the text, `times` how often each element is read.
+    """
+
+    aligned: bool
+    straight: bool
+    summed: bool
+    places: int
+    times: float
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a node.
+
+    `readings` are of its values, by their names.  `reduces`: it has reductions.  `heavy`: one of them reads elements
+    again and again.  `moves`: elements without reductions, some at places that are computed.  `view`: it does nothing.
+    `cost`: operations for an element of the result, without reductions.  `otherwise`: an algorithm computes it, which
+    is faster than its definition.
+    """
+
+    readings: Mapping[str, Reading]
+    reduces: bool
+    heavy: bool
+    moves: bool
+    view: bool
+    cost: int
+    otherwise: bool
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """A read, the definition that it stands in, and the indices of the reductions around it.
+
+    `chooses`: it stands in a subscript of another read.
+    """
+
+    read: m.Read
+    definition: m.Definition
+    around: tuple[m.IndexRange, ...]
+    chooses: bool
+
+
+def facts_of(graph: GraphView, node: Node) -> Facts:
+    """Raises CannotComposeError for a node whose loops depend on each other."""
+    op = settle(graph, node).op
+    call = bound(graph, node)
+    seen = [s for d in op.definitions for s in _reads(d.value, d, ())]
+    names: dict[str, set[str]] = {}
+    for value, tensor in zip(node.inputs, op.tensors, strict=True):
+        names.setdefault(value, set()).add(tensor.name)
+    readings: dict[str, Reading] = {}
+    repeats = 0.0
+    for value, tensors in names.items():
+        own = [s for s in seen if s.read.tensor in tensors]
+        size = max(1, prod(graph.value[value].shape))
+        readings[value] = Reading(
+            aligned=all(map(_is_aligned, own)),
+            straight=all(map(_is_straight, own)),
+            summed=any(s.around for s in own),
+            places=len(own),
+            times=sum(_count(s, call.environment) for s in own) / size,
+        )
+        repeats = max(repeats, sum(_count(s, call.environment) for s in own if s.around) / size)
+    reduces = any(isinstance(n, m.Reduce) for d in op.definitions for n in subexpressions(d.value))
+    return Facts(
+        readings=readings,
+        reduces=reduces,
+        heavy=repeats > AGAIN,
+        moves=not reduces and not all(map(_is_straight, seen)),
+        view=view_of(call) is not None,
+        cost=sum(_cost(d.value) for d in op.definitions),
+        otherwise=computed_otherwise(call),
+    )
+
+
+def computed_otherwise(call: Bound) -> bool:
+    """Whether a kernel for a call would be made by an algorithm of the op's, which its definition composed has not."""
+    algorithms = call.op.spec.algorithms
+    if not any(takes(a, call.variant.types, call.environment) for a in algorithms):
+        return False
+    checked = CheckedKernel(call.op.spec, lower(call.op.module, call.op.spec, call.variant))
+    values, generic = checked.values(call.environment), checked.lowered.kernel
+    bound_kernel = bind(generic, {p.name: values[p.name] for p in generic.parameters if not p.dtype.is_float})
+    chosen = Chooser(call.op.module, call.op.spec, call.variant).choose(bound_kernel, call.environment)
+    return chosen.name != generic.name
+
+
+def _reads(e: m.Expr, d: m.Definition, around: tuple[m.IndexRange, ...], chooses: bool = False) -> Iterator[_Seen]:
+    if isinstance(e, m.Read):
+        yield _Seen(e, d, around, chooses)
+        for index in e.indices:
+            yield from _reads(index, d, around, True)
+        if e.outside is not None:
+            yield from _reads(e.outside, d, around, chooses)
+        return
+    if isinstance(e, m.Reduce):
+        around = (*around, *e.indices)
+    for o in operands(e):
+        yield from _reads(o, d, around, chooses)
+
+
+def _is_aligned(s: _Seen) -> bool:
+    """Whether a read stands for the element of the result, or of an intermediate, at its own place."""
+    place = _at(s.definition.subscripts, s.definition.dims)
+    plain = not s.around and not s.chooses and s.read.outside is None
+    return plain and _at(s.read.indices, s.definition.dims) == place
+
+
+def _at(subscripts: Sequence[m.Expr], dims: Sequence[m.Expr]) -> list[m.Expr]:
+    """Subscripts, 0 along dimensions of size 1."""
+    if len(subscripts) != len(dims):
+        return list(subscripts)
+    return [m.Number(0) if d == m.Number(1) else s for s, d in zip(subscripts, dims, strict=True)]
+
+
+def _is_straight(s: _Seen) -> bool:
+    plain = not s.chooses and s.read.outside is None
+    return plain and all(isinstance(i, m.Index | m.Number) for i in s.read.indices)
+
+
+def _count(s: _Seen, call: Environment) -> int:
+    """How often a read is done."""
+    try:
+        return prod(evaluate_int(r.extent, call) for r in (*s.definition.indices, *s.around))
+    except (KeyError, EvaluationError):
+        raise CannotComposeError("the ranges of its loops depend on each other") from None
+
+
+def _cost(e: m.Expr) -> int:
+    """Operations for a value, reductions left out."""
+    match e:
+        case m.Reduce() | m.Read():
+            return 0
+        case m.Apply():
+            own = 1 if e.function in SIMPLE else ROOTS if e.function in ("sqrt", "rsqrt") else SERIES
+            return own + _cost(e.argument)
+        case m.Operation():
+            own = POWER if e.op in ("pow", "atan2") else ROOTS if e.op in ("/", "//", "%", "rem") else 1
+            return own + _cost(e.left) + _cost(e.right)
+        case _:
+            own = 1 if isinstance(e, m.Conditional | m.Negate | m.MultiplyAdd) else 0
+            return own + sum(map(_cost, operands(e)))

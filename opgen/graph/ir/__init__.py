@@ -1,0 +1,1 @@
+"""The graph IR: nodes, values, text, verifier, and edits."""

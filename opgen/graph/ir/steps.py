@@ -1,0 +1,41 @@
+"""How much work a call of an op is, about, from its definitions alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+from opgen.spec.call.environment import Environment, evaluate_int
+from opgen.spec.call.whole import EvaluationError
+from opgen.spec.model import model as m
+from opgen.spec.model.walk import operands
+
+
+def steps(op: m.OpSpec, call: Environment) -> int:
+    """About how many elements a call of an op works on: those of its results and of what is between, times the terms of
+    the reductions for each; loops whose ranges depend on other loops count once.
+    """
+    return sum(_times(d.indices, call) * (1 + _terms(d.value, call)) for d in op.definitions)
+
+
+def _terms(e: m.Expr, call: Environment) -> int:
+    if not _reduces(e):
+        return 0
+    inner = sum(_terms(o, call) for o in operands(e))
+    return _times(e.indices, call) * (1 + inner) if isinstance(e, m.Reduce) else inner
+
+
+@lru_cache(maxsize=1 << 14)
+def _reduces(e: m.Expr) -> bool:
+    """Whether there is a reduction in an expression."""
+    return isinstance(e, m.Reduce) or any(map(_reduces, operands(e)))
+
+
+def _times(indices: Iterable[m.IndexRange], call: Environment) -> int:
+    found = 1
+    for index in indices:
+        try:
+            found *= max(0, evaluate_int(index.extent, call))
+        except (KeyError, EvaluationError):  # it depends on another loop
+            continue
+    return found

@@ -1,0 +1,1 @@
+"""Kernels of graph nodes: requests, symbolic sizes, parallel builds, interpretation."""

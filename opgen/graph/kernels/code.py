@@ -1,0 +1,89 @@
+"""Kernels in the process, each once, by the key of its object code."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from weakref import WeakValueDictionary
+
+from opgen.locks import BUILD
+from opgen.runtime.kernels.temporaries import load_kernel
+from opgen.runtime.native.library import Library
+
+SPARE = 256
+"""How many kernels stay loaded when no program holds them."""
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedKernel:
+    """A kernel's address, good for as long as this object lives, and its object code, whatever becomes of the cache."""
+
+    address: int
+    library: Library
+    code: bytes
+
+
+class Loaded:
+    """The kernels in the process: those that programs hold, and those used last, at the end of `recent`."""
+
+    def __init__(self) -> None:
+        self._all: WeakValueDictionary[str, LoadedKernel] = WeakValueDictionary()
+        self._recent: OrderedDict[str, LoadedKernel] = OrderedDict()
+        self._holders = 0
+
+    def get(self, key: str) -> LoadedKernel | None:
+        found = self._all.get(key)
+        if found is not None:
+            self._use(key, found)
+        return found
+
+    def put(self, key: str, kernel: LoadedKernel) -> None:
+        self._all[key] = kernel
+        self._use(key, kernel)
+
+    @contextlib.contextmanager
+    def holding(self) -> Iterator[None]:
+        with BUILD:
+            self._holders += 1
+        try:
+            yield
+        finally:
+            with BUILD:
+                self._holders -= 1
+                self._forget()
+
+    def _use(self, key: str, kernel: LoadedKernel) -> None:
+        self._recent[key] = kernel
+        self._recent.move_to_end(key)
+        self._forget()
+
+    def _forget(self) -> None:
+        while self._holders == 0 and len(self._recent) > SPARE:
+            self._recent.popitem(last=False)
+
+
+_loaded = Loaded()
+
+
+def holding() -> contextlib.AbstractContextManager[None]:
+    """A block in which no kernel is forgotten: all that are built in it for a program are there when it is loaded."""
+    return _loaded.holding()
+
+
+def loaded_code(key: str, symbol: str, code: bytes) -> LoadedKernel:
+    """A kernel in the process, loaded if it is not there yet."""
+    with BUILD:
+        found = _loaded.get(key)
+        if found is None:
+            library = load_kernel(code, symbol)
+            found = LoadedKernel(library.address(symbol), library, code)
+            _loaded.put(key, found)
+        return found
+
+
+def remembered(key: str) -> LoadedKernel | None:
+    """A kernel that is in the process; None if it is not."""
+    with BUILD:
+        return _loaded.get(key)

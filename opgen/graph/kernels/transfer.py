@@ -1,0 +1,89 @@
+"""A kernel with open sizes by the schedule of one for a typical call.
+
+The schedule is found where all numbers are known.  Its steps name loops and buffers, which both kernels have, so they
+are taken again where sizes are open: a tile that divides one size is taken with a tail for others, and what the numbers
+proved to be done once is allowed to be done where it is.  Steps prove what they need of a kernel before they change it;
+one that cannot be taken leaves the kernel to the schedule that it has by itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+from opgen.codegen.llvm.target import Target
+from opgen.compiler import tuned
+from opgen.loop.analysis.bounds import kept_proofs
+from opgen.loop.bind import ImpossibleValueError, bind
+from opgen.loop.nodes import Kernel
+from opgen.loop.verify import verify
+from opgen.passes.simplify import simplify
+from opgen.schedule.errors import ScheduleError
+from opgen.schedule.fallback import unless_broken
+from opgen.schedule.focus import run
+from opgen.schedule.limits import Limits
+from opgen.schedule.schedule import Schedule
+from opgen.schedule.split import Tail
+from opgen.schedule.steps import ComputeAt, Split, Step
+
+T = TypeVar("T")
+
+TAILS: tuple[Tail, ...] = ("overlap", "guard")
+"""What a tile ends with in the place of an exact one, in the order in which it is tried."""
+
+FURTHER = (0, 1, 2, 3)
+"""How much larger the sizes are whose schedules are tried: of one that tiles divide it may be that none is carried."""
+
+
+def built(kernel: Kernel, like: Mapping[str, int], target: Target, make: Callable[[Kernel], T]) -> T:
+    """What `make` makes of a (simplified) kernel, whose open integers are typically `like` these, after a schedule."""
+
+    def attempt() -> T | None:
+        with kept_proofs():
+            after = next(filter(None, (_carried(kernel, like, further, target) for further in FURTHER)), None)
+            return None if after is None else make(after)
+
+    made = unless_broken(f"the kernel {kernel.name} with open sizes", attempt)
+    return tuned.build(kernel, target, make) if made is None else made
+
+
+def _carried(kernel: Kernel, like: Mapping[str, int], further: int, target: Target) -> Kernel | None:
+    """The kernel by the schedule of the one whose open integers are so much further; None if that cannot be."""
+    try:
+        typical = bind(kernel, {name: value + further for name, value in like.items()})
+    except ImpossibleValueError:
+        return None
+    return carried_over(kernel, tuned.scheduled(simplify(typical), target)[0])
+
+
+def carried_over(kernel: Kernel, schedule: Schedule) -> Kernel | None:
+    """The kernel after the steps of a schedule for known sizes; None if one cannot be taken where they are open."""
+    limits = Limits.of(kernel)
+    after = kernel
+    try:
+        for step in schedule.steps:
+            after = _taken(after, step)
+            limits.require(after)
+    except ScheduleError:
+        return None
+    verify(after, before=kernel)
+    return after
+
+
+def _taken(kernel: Kernel, step: Step) -> Kernel:
+    """The kernel after the first form of a step that can be taken.  Raises ScheduleError if none can."""
+    for form in _weaker(step):
+        with contextlib.suppress(ScheduleError):
+            return run(form, kernel)
+    return run(step, kernel)
+
+
+def _weaker(step: Step) -> Iterator[Step]:
+    """A step, and forms of it that ask less of a kernel."""
+    yield step
+    if isinstance(step, Split) and step.tail in ("exact", "overlap"):
+        yield from (replace(step, tail=tail) for tail in TAILS if tail != step.tail)
+    if isinstance(step, ComputeAt) and not step.again:
+        yield replace(step, again=True)

@@ -1,0 +1,1 @@
+"""Programs: kernels, memory plan and entry; loaded, run, recorded and explained."""

@@ -1,0 +1,156 @@
+"""A program in the process, ready to run: its kernels and entry loaded, its weights in place."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from opgen.diagnostics import CheckFailed, InternalError
+from opgen.graph.kernels.code import LoadedKernel
+from opgen.graph.program.arena import ArenaPool, arena_code
+from opgen.graph.program.arena_ir import FIRST_TENSOR, NO_ARENA, RECORD_WORDS
+from opgen.graph.program.runnable import ENTRY, Runnable
+from opgen.graph.program.weights import Row, array_of
+from opgen.loop.status import FIRST_CHECK, OK, OUT_OF_MEMORY
+from opgen.runtime import threads
+from opgen.runtime.kernels.kernel import Launchable, Words
+from opgen.runtime.memory.address import address
+from opgen.runtime.native.library import load_library
+
+if TYPE_CHECKING:
+    from opgen.graph.program.program import Program
+
+_TRIES = 100
+"""How often a run looks for an arena again that other runs took from it."""
+
+
+class StepFailed(CheckFailed):
+    """A check of the kernel of a node, by its number, that does not hold."""
+
+    def __init__(self, node: int, number: int, value: int) -> None:
+        super().__init__(number, value)
+        self.node = node
+
+
+class LoadedProgram:
+    """A program, and what its entry is given: the addresses of its kernels and weights."""
+
+    def __init__(
+        self,
+        runnable: Runnable,
+        kernels: Sequence[LoadedKernel],
+        rows: Sequence[Row],
+        pool: ArenaPool,
+        program: Callable[[], Program],
+    ) -> None:
+        """`program` gives what it is made of, for those who ask."""
+        self.runnable = runnable
+        self.pool = pool
+        self.rows = tuple(rows)
+        self.codes = tuple(kernels)
+        self._made_of = program
+        self._library = load_library(runnable.code, ENTRY)
+        self._records: dict[int, Words] = {}
+        self._kernel_table = _table(k.address for k in self.codes)
+        self._weight_table = _table(0 if a is None else address(a) for a in map(array_of, self.rows))
+
+    @property
+    def kernels(self) -> int:
+        """Number of different kernels that it runs."""
+        return len(self.codes)
+
+    @property
+    def program(self) -> Program:
+        """What it is made of."""
+        return self._made_of()
+
+    @property
+    def tables(self) -> tuple[int, int]:
+        """The addresses of the entry's tables of kernels and of weights, good for as long as this object lives."""
+        return ctypes.addressof(self._kernel_table), ctypes.addressof(self._weight_table)
+
+    def bind(self) -> BoundProgram:
+        """The program as something that calls are launched on."""
+        return BoundProgram(self)
+
+    def record(self, count: int) -> Words:
+        """What a run by so many threads goes by (`opgen.graph.program.arena_ir`); it stays where it is, as runs may
+        read it.
+        """
+        record = self._records.get(count)
+        if record is None:
+            entry = self._library.address(ENTRY)
+            words = (entry, *self.tables, self.pool.address, self.runnable.arena_bytes(count))
+            record = self._records.setdefault(count, (ctypes.c_int64 * RECORD_WORDS)(*words))
+        return record
+
+
+class BoundProgram(Launchable):
+    """A program that is launched as a kernel is.  Many threads may call it at once: each run has an arena."""
+
+    __slots__ = ("_count", "_generation", "_program", "_record", "_run")
+
+    def __init__(self, program: LoadedProgram) -> None:
+        self._program = program
+        self._generation = -1
+        self._settle()
+
+    def _settle(self) -> None:
+        """Go by the number of threads that is set now."""
+        if self._generation != threads.generation():
+            self._generation = threads.generation()
+            self._count = threads.get_num_threads()
+            self._record = self._program.record(self._count)
+
+    @property
+    def first(self) -> int:
+        return FIRST_TENSOR
+
+    @property
+    def address(self) -> int:
+        return arena_code().run
+
+    @property
+    def generation(self) -> int:
+        return self._generation
+
+    def packed(self) -> Words:
+        self._settle()
+        program = self._program.runnable
+        count = len(program.inputs) + len(program.outputs)
+        parallel = threads.parallel_for().address if self._count > 1 else 0
+        return (ctypes.c_int64 * (FIRST_TENSOR + count))(parallel, self._count, ctypes.addressof(self._record))
+
+    def __call__(self, addresses: Sequence[ctypes.c_int64 | int]) -> None:
+        """Run on the inputs' and outputs' memory.  Raises MemoryError if there is no memory for an arena."""
+        words = self.packed()
+        words[FIRST_TENSOR:] = list(addresses)
+        needed = int(self._record[RECORD_WORDS - 1])
+        function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(self.address)
+        for _ in range(_TRIES):
+            status = function(ctypes.addressof(words))
+            if status != NO_ARENA:
+                break
+            self._program.pool.grow(needed)
+        if status == NO_ARENA:
+            raise MemoryError("too many runs at once")
+        if status != OK:
+            self._raise_for(status, words[FIRST_TENSOR])
+
+    def _raise_for(self, result: int, reported: int) -> None:
+        from opgen.graph.program.program_ir import failure_of
+
+        step, status = failure_of(result)
+        program = self._program.runnable
+        node = program.nodes[step]
+        if status >= FIRST_CHECK:
+            raise StepFailed(node, status - FIRST_CHECK, reported)
+        if status == OUT_OF_MEMORY:
+            raise MemoryError(f"node {node} of '{program.name}' has no memory for temporary results")
+        raise InternalError(f"the kernel of node {node} of '{program.name}' returned status {status}")
+
+
+def _table(addresses: Iterable[int]) -> ctypes.Array[ctypes.c_int64]:
+    found = list(addresses)
+    return (ctypes.c_int64 * max(1, len(found)))(*found)

@@ -1,0 +1,243 @@
+"""The programs of one model: one for each combination of its inputs' sizes, made when it is first needed.
+
+Bounds.  At most PROGRAMS are kept, those used last.  The first SPECIAL combinations of sizes (`variety.py`) get kernels
+made for them.  The kernels of further ones have as parameters what has varied in the model so far, and nothing else
+(`opened.py`): they are shared by all sizes from 64 on, from 16 on, and below, so that new sizes add none to what there
+is, but where something varies for the first time.  OPGEN_SPECIALIZE says otherwise, as for single ops: `always` (for
+their sizes alone), or `never` (for all calls of their ops).
+Each run has an arena of its own while it lasts; kept are as many as there were runs at once, none larger than the
+largest program that is kept needs.  Weights, and what kernels prepare of them, are shared by all programs.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from opgen.compiler.algorithms import Mode, mode
+from opgen.diagnostics import CheckFailed, InternalError
+from opgen.diagnostics.calls import ArgumentValueError
+from opgen.dtypes import DType
+from opgen.graph.ir import scratch
+from opgen.graph.ir.offered import Offered
+from opgen.graph.ir.problems import ModelError, Problem, nested_at_most
+from opgen.graph.ir.values import Array, Kind
+from opgen.graph.program.arena import ArenaPool
+from opgen.graph.program.bucketing import Variety
+from opgen.graph.program.limits import TooMuchError, allowed, bytes_of
+from opgen.graph.program.loaded import LoadedProgram, StepFailed
+from opgen.graph.program.records import Recall
+from opgen.graph.program.runnable import Runnable
+from opgen.graph.program.weights import Store
+from opgen.locks import Lock
+from opgen.runtime.call.call import Call, Launch, Result
+from opgen.runtime.call.plan import Plan
+from opgen.runtime.memory.buffers import numpy_dtype
+from opgen.runtime.threads import get_num_threads
+
+if TYPE_CHECKING:
+    from opgen.graph.ir.nodes import Graph
+    from opgen.graph.kernels.parallel_build import Progress
+    from opgen.graph.program.program import Program
+
+PROGRAMS = 16
+"""How many programs a model keeps."""
+
+DECIDING = 64
+"""Elements of an input that may decide about shapes: more than any list of sizes or axes has."""
+
+VARIED = 8
+"""Programs for the same shapes and other elements that are kept, from which on a model that can run in parts computes
+what follows from elements apart: the largest of some lengths varies less than they do.
+"""
+
+Prepare: TypeAlias = "Callable[[Mapping[str, Kind], Mapping[str, Array]], Graph]"
+"""The graph for inputs of some types and shapes, and for the elements of those that decide about shapes.  Raises
+ArgumentError for inputs that do not fit, ModelError for what cannot be made.
+"""
+
+_Key: TypeAlias = "tuple[tuple[tuple[int, ...], ...], tuple[tuple[str, bytes], ...], Mode]"
+"""The shapes of the inputs, the elements of those that decide, and the algorithms that kernels may be computed by."""
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A program for some sizes, loaded, and the way calls take to it; `known` are the elements that it is for."""
+
+    known: Mapping[str, Array]
+    program: LoadedProgram
+    plan: Plan
+
+
+_Made: TypeAlias = "tuple[LoadedProgram, Mapping[str, Array], Callable[[], Graph]]"
+"""A program, the elements that it is for, and the graph that it is made of."""
+
+
+class Programs:
+    """`inputs` are the names and types of the model's inputs, in order.  Many threads may ask at once."""
+
+    def __init__(
+        self,
+        name: str,
+        inputs: Mapping[str, DType],
+        prepare: Prepare,
+        progress: Progress | None,
+        recall: Recall | None = None,
+        by_floats: bool = True,
+    ) -> None:
+        """`recall` has the programs that other processes made of the model; `by_floats` says whether the values of
+        inputs of floats may decide about shapes, too.
+        """
+        self.pool = ArenaPool()
+        self._name = name
+        self._inputs = dict(inputs)
+        self._prepare = prepare
+        self._progress = progress
+        self._recall = recall
+        self._by_floats = by_floats
+        self._ready: OrderedDict[_Key, Ready] = OrderedDict()
+        self._variety = Variety()
+        self._store = Store()
+        self._lock = Lock()
+
+    @property
+    def kept(self) -> tuple[Ready, ...]:
+        """The programs that are kept, that used last at the end."""
+        with self._lock:
+            return tuple(self._ready.values())
+
+    def ahead(self, shapes: Sequence[tuple[int, ...]]) -> None:
+        """Make the program for inputs of some shapes, whose elements are not known yet."""
+        self.of([without_memory(t, s) for t, s in zip(self._inputs.values(), shapes, strict=True)], elements=False)
+
+    def of(self, given: Sequence[Array], elements: bool = True) -> Ready:
+        """The program for some inputs, made if there is none; without `elements` only their types and shapes count."""
+        arrays = dict(zip(self._inputs, given, strict=True))
+        with self._lock:
+            shapes, way = tuple(a.shape for a in arrays.values()), mode()
+            key = next((k for k in reversed(self._ready) if k[::2] == (shapes, way) and _holds(k[1], arrays)), None)
+            if key is None:
+                found = self._made(arrays, elements)
+                key = shapes, tuple((name, a.tobytes()) for name, a in found.known.items()), way
+                self._ready[key] = found
+                self._forget()
+            self._ready.move_to_end(key)
+            return self._ready[key]
+
+    def _made(self, arrays: Mapping[str, Array], elements: bool) -> Ready:
+        try:
+            return self._ready_for(arrays, elements)
+        finally:
+            scratch.forget()
+
+    def _ready_for(self, arrays: Mapping[str, Array], elements: bool) -> Ready:
+        kinds = {name: (self._inputs[name], a.shape) for name, a in arrays.items()}
+        given = {name: a for name, a in arrays.items() if self._may_decide(name, a)} if elements else {}
+        loaded, known, graph = self._recalled(kinds, given) or self._anew(kinds, given)
+        self._check(loaded.runnable, graph)
+        results = tuple(Result(v.name, v.shape, v.dtype.name) for v in loaded.runnable.outputs)
+        tensors = {name: without_memory(dtype, shape) for name, (dtype, shape) in kinds.items()}
+
+        def refused(failed: CheckFailed) -> ArgumentValueError:
+            return _refused(self._name, graph(), failed)
+
+        launch = Launch(loaded.bind(), tuple(v.name for v in loaded.runnable.inputs), refused)
+        return Ready(known, loaded, Plan(self._name, Call(tensors, {}, {}, {}, {}, results), launch))
+
+    def _check(self, runnable: Runnable, graph: Callable[[], Graph]) -> None:
+        """Raises ModelError for a program that takes too much memory, with the node that makes the largest value."""
+        try:
+            allowed((*runnable.inputs, *runnable.weights)).check_program(runnable, get_num_threads())
+        except TooMuchError as error:
+            made = graph()
+            node = max(made.nodes, key=lambda node: max(bytes_of(made.value[name]) for name in node.outputs))
+            reason = f"it makes the largest value of '{self._name}': {error}"
+            raise ModelError(self._name, [Problem(node.name, node.op.spec.name, reason, node.origin)]) from None
+
+    def _anew(self, kinds: Mapping[str, Kind], given: Mapping[str, Array]) -> _Made:
+        shapes = tuple(shape for _, shape in kinds.values())
+        alike = sum(key[0] == shapes and bool(key[1]) for key in self._ready)
+        offered = Offered(given, derived=self._by_floats or alike < VARIED)
+        graph = self._prepare(kinds, offered)
+        return self._loaded(graph, kinds, offered.asked), offered.asked, lambda: graph
+
+    def _recalled(self, kinds: Mapping[str, Kind], given: Mapping[str, Array]) -> _Made | None:
+        """The program that another process made."""
+        if self._recall is None:
+            return None
+        way = self._variety.way
+        taken = self._recall.take(kinds, given, way)
+        if taken is None:
+            return None
+        record, known = taken
+
+        @functools.cache
+        def graph() -> Graph:
+            return self._prepare(kinds, known)
+
+        @functools.cache
+        def made_of() -> Program:
+            from opgen.graph.program.program import program
+
+            return program(graph(), self._variety.openings(graph(), way), self._progress)
+
+        loaded = record.loaded(self.pool, self._store, made_of)
+        if loaded is None:
+            return None
+        self._variety.made(graph)
+        return loaded, known, graph
+
+    def _may_decide(self, name: str, array: Array) -> bool:
+        return array.ndim <= 1 and array.size <= DECIDING and (self._by_floats or not self._inputs[name].is_float)
+
+    def _loaded(self, graph: Graph, kinds: Mapping[str, Kind], known: Mapping[str, Array]) -> LoadedProgram:
+        from opgen.graph.program.prepare import complete, load
+
+        weights = [c.data.array for c in graph.constants]
+        way = self._variety.way
+        openings = self._variety.openings(graph, way)
+        with nested_at_most(graph):
+            loaded = load(complete(graph, openings, self._progress), weights, self.pool, self._store)
+        self._variety.made(lambda: graph)
+        if self._recall is not None:
+            from opgen.graph.program.serialize import record
+
+            made = record(loaded, graph)
+            if made is not None:
+                self._recall.keep(kinds, known, way, made)
+        return loaded
+
+    def _forget(self) -> None:
+        """Let go of the programs used longest ago, and of arenas that none of the others needs."""
+        while len(self._ready) > PROGRAMS:
+            self._ready.popitem(last=False)
+        count = get_num_threads()
+        self.pool.trim(max(r.program.runnable.arena_bytes(count) for r in self._ready.values()))
+
+
+def _holds(known: Sequence[tuple[str, bytes]], arrays: Mapping[str, Array]) -> bool:
+    """Return whether inputs have the elements that a program is for."""
+    return all(arrays[name].tobytes() == elements for name, elements in known)
+
+
+def without_memory(dtype: DType, shape: tuple[int, ...]) -> Array:
+    """An array of a type and shape for which there is no memory."""
+    return np.broadcast_to(np.empty((), numpy_dtype(dtype)), shape)
+
+
+def _refused(model: str, graph: Graph, failed: CheckFailed) -> ArgumentValueError:
+    """The error of a run in which a node met elements that are no subscripts of what they are to subscript."""
+    if not isinstance(failed, StepFailed):
+        raise InternalError(f"a check of model '{model}' fails, and nobody knows of which node")
+    from opgen.graph.ir.bound import bound
+    from opgen.runtime.call.elements import refused
+
+    node = graph.nodes[failed.node]
+    found = refused(node.op.spec, bound(graph, node).environment, failed)
+    where = f"{model}: node '{node.name}' ({found.op})"
+    return ArgumentValueError(where, found.argument, found.expected, found.given)

@@ -1,0 +1,146 @@
+"""Programs of a model that some process made before: they start without the model being read, resolved or planned.
+
+A record has all that a run takes: the entry, the kernels, and where the arrays lie that they read (small ones are in
+it, others have files of their own, `opgen.runtime.memory.mapped`, shared by all records that read the same).  It is
+kept under everything that decides what it is: the model (`identity`), the types and shapes of its inputs, the elements
+that decide about shapes, opgen's own source, the machine, and the algorithms that are wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from opgen.cache import entries as cache
+from opgen.cache import pickled
+from opgen.compiler import toolchain
+from opgen.compiler.algorithms import mode
+from opgen.compiler.keys import machine_identity
+from opgen.graph.ir.values import Array, Kind
+from opgen.graph.kernels.code import loaded_code
+from opgen.graph.program.bucketing import Way
+from opgen.graph.program.limits import settings
+from opgen.graph.program.loaded import LoadedProgram
+from opgen.graph.program.runnable import Runnable
+from opgen.graph.program.weights import Held, Row, Store
+from opgen.runtime.memory import mapped as arrays
+from opgen.runtime.memory.buffers import dtype_of, empty_aligned
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from opgen.dtypes import DType
+    from opgen.graph.program.arena import ArenaPool
+    from opgen.graph.program.program import Program
+
+
+@dataclass(frozen=True)
+class _Row:
+    """An array: its key, type and shape, and its elements if it has no file of its own."""
+
+    key: str
+    dtype: DType
+    shape: tuple[int, ...]
+    elements: bytes | None
+
+
+@dataclass(frozen=True)
+class Record:
+    """A program.  `kernels` are the keys, symbols and object codes."""
+
+    runnable: Runnable
+    kernels: tuple[tuple[str, str, bytes], ...]
+    rows: tuple[_Row | None, ...]
+
+    def loaded(self, pool: ArenaPool, store: Store, program: Callable[[], Program]) -> LoadedProgram | None:
+        """The program ready to run; None if some array is gone.  `program` gives what it was made of."""
+        rows: list[Row] = []
+        for row in self.rows:
+            held = None if row is None else _held(row, store)
+            if held is None and row is not None:
+                return None
+            rows.append(None if held is None else (held, 0))
+        kernels = [loaded_code(*kernel) for kernel in self.kernels]
+        return LoadedProgram(self.runnable, kernels, rows, pool, program)
+
+
+@dataclass(frozen=True)
+class _Decided:
+    """That the elements of some inputs decide about shapes: of which ones, for each program in turn."""
+
+    by: tuple[tuple[str, ...], ...]
+
+
+class Recall:
+    """The records of one model.  `identity` tells it from all others: by its content, and by what reads it.  `changed`
+    names what of this is not any more as it was then: no program is kept that may be made of that.
+    """
+
+    def __init__(self, identity: str, changed: Callable[[], Sequence[str]]) -> None:
+        self._identity = identity
+        self._changed = changed
+
+    def take(
+        self, kinds: Mapping[str, Kind], given: Mapping[str, Array], way: Way
+    ) -> tuple[Record, Mapping[str, Array]] | None:
+        """The record for inputs of some kinds, and the elements that it is for, which are among those `given`."""
+        found = pickled.take(self._key(kinds, {}, way), object)
+        if isinstance(found, Record):
+            return found, {}
+        for names in found.by if isinstance(found, _Decided) else ():
+            if all(name in given for name in names):
+                known = {name: given[name].copy() for name in names}
+                record = pickled.take(self._key(kinds, known, way), object)
+                if isinstance(record, Record):
+                    return record, known
+        return None
+
+    def keep(self, kinds: Mapping[str, Kind], known: Mapping[str, Array], way: Way, record: Record) -> None:
+        """Keep a program that was made."""
+        if self._changed():
+            return
+        if known:
+            found = pickled.take(self._key(kinds, {}, way), object)
+            by = found.by if isinstance(found, _Decided) else ()
+            if tuple(known) not in by:
+                pickled.put(self._key(kinds, {}, way), _Decided((*by, tuple(known))))
+        pickled.put(self._key(kinds, known, way), record)
+
+    def _key(self, kinds: Mapping[str, Kind], known: Mapping[str, Array], way: Way) -> str:
+        identity = {
+            "record": self._identity,
+            "opgen": toolchain.fingerprint("."),
+            "kinds": repr([(name, dtype.name, shape) for name, (dtype, shape) in kinds.items()]),
+            "known": repr([(name, a.dtype.str, a.shape, a.tobytes()) for name, a in known.items()]),
+            "way": way,
+            "algorithms": mode(),
+            "limits": repr(settings()),
+            **machine_identity(),
+        }
+        return cache.key_of(identity)
+
+
+def kept_row(key: str, array: Array) -> _Row | None:
+    """An array, kept; None if that cannot be."""
+    dtype = dtype_of(array)
+    if dtype is None:
+        return None
+    if array.nbytes < arrays.LEAST:
+        return _Row(key, dtype, array.shape, array.tobytes())
+    return _Row(key, dtype, array.shape, None) if arrays.store(key, array) else None
+
+
+def _held(row: _Row, store: Store) -> Held | None:
+    """An array of a record, shared by all programs that read it."""
+
+    def found() -> list[Array]:
+        if row.elements is None:
+            array = arrays.load(row.key, row.dtype, row.shape)
+            return [] if array is None else [array]
+        own = empty_aligned(row.shape, row.dtype)
+        own.reshape(-1).view("u1")[...] = bytearray(row.elements)
+        return [own]
+
+    held = store.of(row.key, [], found)
+    return held if held.made else None

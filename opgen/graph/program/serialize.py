@@ -1,0 +1,46 @@
+"""Records of programs that were made, for other processes (`opgen.graph.program.records`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+
+from opgen.cache import entries as cache
+from opgen.graph.ir.nodes import Graph
+from opgen.graph.program.loaded import LoadedProgram
+from opgen.graph.program.program import Program
+from opgen.graph.program.records import Record, kept_row
+from opgen.graph.program.runnable import Runnable
+from opgen.graph.program.weights import array_of
+
+SHARE = 2
+"""The arrays of a program are kept if they take at most this part of what the cache may hold."""
+
+
+def record(loaded: LoadedProgram, graph: Graph) -> Record | None:
+    """A program, its arrays kept; None if they cannot be, or take too much room."""
+    program, held = loaded.program, cache.default()
+    total = sum(a.nbytes for a in map(array_of, loaded.rows) if a is not None)
+    if held.path is None or total * SHARE > held.limit:
+        return None
+    rows = []
+    for key, row in zip(_row_keys(program, graph), loaded.rows, strict=True):
+        array = array_of(row)
+        kept = None if array is None else kept_row(key, array)
+        if kept is None and array is not None:
+            return None
+        rows.append(kept)
+    kernels = tuple((c.key, c.symbol, k.code) for c, k in zip(program.kernels, loaded.codes, strict=True))
+    plain = Runnable(**{f.name: getattr(program, f.name) for f in fields(Runnable)})
+    return Record(plain, kernels, tuple(rows))
+
+
+def _row_keys(program: Program, graph: Graph) -> Iterator[str]:
+    """A key for each row of the entry's table: by the elements that it is made of, and how."""
+    digests = [c.data.digest for c in graph.constants]
+    for digest in digests:
+        yield cache.key_of({"array": "as it is", "of": digest})
+    for work in program.prepared:
+        for number in range(len(work.made)):
+            made_of = repr([digests[i] for i in work.sources])
+            yield cache.key_of({"array": work.kernel.key, "of": made_of, "number": str(number)})

@@ -1,0 +1,68 @@
+"""Specialised kernels by the call they are for: a call that any process has made before needs no spec and no compiler.
+
+An entry of the kernel cache, keyed by everything that decides which code the call gets, tells the kernel's interface
+and the key under which its object code lies.  Entries are pickled: the cache's folder belongs to the user alone and
+its entries are checked whole, just as for the object code that is run from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from opgen.cache import entries as cache
+from opgen.cache import pickled
+from opgen.compiler.keys import machine_identity
+from opgen.loop.nodes import Kernel
+
+if TYPE_CHECKING:
+    from opgen.runtime.call.call import Call
+    from opgen.runtime.kernels.kernel import CompiledKernel
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """What `CompiledKernel` needs besides the code; `interface` is the kernel without its body."""
+
+    interface: Kernel
+    symbol: str
+    parallel: bool
+    code: str
+
+
+def key_of(spec: str, op: str, call: Call, algorithms: str) -> str | None:
+    """The key of a call of an op of the spec with that hash, by the algorithms that are wanted; None if a number of it
+    stays open in the kernel.
+    """
+    if any(isinstance(v, float) for value in call.attributes.values() for v in _flat(value)):
+        return None
+    parts: Mapping[str, object] = {
+        "types": sorted(call.types.items()),
+        "words": sorted(call.words.items()),
+        "attributes": sorted(call.attributes.items()),
+        "integers": sorted(call.integers.items()),
+        "shapes": sorted((n, t.shape) for n, t in call.tensors.items()),
+    }
+    identity = {"spec": spec, "op": op, "algorithms": algorithms, **machine_identity()}
+    return cache.key_of({**identity, **{name: repr(value) for name, value in parts.items()}})
+
+
+def _flat(value: object) -> tuple[object, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def take(key: str) -> CompiledKernel | None:
+    """The kernel of a call, if both its entry and its code are there and whole."""
+    from opgen.runtime.kernels.kernel import load_compiled
+
+    entry = pickled.take(key, _Entry)
+    if entry is None:
+        return None
+    return load_compiled(entry.code, entry.interface, entry.symbol, entry.parallel)
+
+
+def put(key: str, compiled: CompiledKernel) -> None:
+    """Keep a kernel for the next process that makes this call."""
+    entry = _Entry(compiled.kernel, compiled.symbol, compiled.parallel, compiled.key)
+    pickled.put(key, entry)

@@ -1,0 +1,1 @@
+"""Kernels in the process: loaded, bound to their parameters, and launched."""

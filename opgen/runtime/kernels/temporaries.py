@@ -1,0 +1,43 @@
+"""Kernels' code in the process: it takes memory for temporary results where large blocks are kept."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+from collections.abc import Mapping
+
+from opgen.locks import BUILD
+from opgen.runtime import threads
+from opgen.runtime.memory import temporaries_ir
+from opgen.runtime.native.library import Library, load_library
+
+
+def load_kernel(code: bytes, symbol: str) -> Library:
+    """Load the object code of a kernel.  Raises InternalError as `load_library` does."""
+    return load_library(code, symbol, given=_functions())
+
+
+def _functions() -> Mapping[str, int]:
+    """The addresses that kernels call for malloc and free."""
+    with BUILD:
+        library = _library()
+        return {"malloc": library.address(temporaries_ir.TAKE), "free": library.address(temporaries_ir.GIVE)}
+
+
+@functools.cache
+def _library() -> Library:
+    """The code, built on a machine's first use."""
+    names = (temporaries_ir.TAKE, temporaries_ir.GIVE, temporaries_ir.MOST)
+    library = load_library(threads.object_code(temporaries_ir.IR), *names)
+    most = ctypes.c_int64.from_address(library.address(temporaries_ir.MOST))
+    most.value = min(temporaries_ir.KEPT, _memory() // temporaries_ir.SHARE)
+    return library
+
+
+def _memory() -> int:
+    """Bytes of memory that the machine has."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError):
+        return 0

@@ -1,0 +1,189 @@
+"""Measuring the machine: how fast one core multiplies and adds, and reads from each level of its memory.
+
+Takes well under a second.  Each figure is the best of several turns: what the machine can do, not what it does while
+others use it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import mmap
+import statistics
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from opgen.compiler import machines, toolchain
+from opgen.machine.fields import Number, flatten, is_rate
+from opgen.machine.model import Machine
+from opgen.machine.system import read_system
+from opgen.runtime.measuring import probes
+from opgen.runtime.native.library import load_library
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from opgen.runtime.native.library import Library
+
+CHAINS = 12
+"""Independent sums: more than latency times units on current CPUs, fewer than their vector registers."""
+TURNS = 25
+TURN_SECONDS = 0.001
+"""Short, so that on a busy machine some turns are not interrupted."""
+GAIN = 1.2
+"""How many times as fast as two multiply-adds a dot product of pairs must be: copies in pairs cost something."""
+PIECES, PASSES = 16, 3
+LARGEST = 256 << 20
+"""The most memory that is read to measure memory, in bytes."""
+
+FmaLoop = Callable[[int], object]
+"""Called with a number of rounds, each CHAINS (or as many as there are) multiply-adds of vectors."""
+
+
+class Array:
+    """Memory of its own, page-aligned, written to (pages that never were are all the same one)."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._memory = mmap.mmap(-1, size)
+        self._held = ctypes.c_char.from_buffer(self._memory)
+        self.address = ctypes.addressof(self._held)
+        ctypes.memset(self.address, 0, size)
+
+
+ReadLoop = Callable[[int, int, int], object]
+"""Called with an address, a size in bytes and how many times to read so much."""
+
+
+def measure_and_keep() -> tuple[dict[str, Number], Path | None]:
+    """Measure this machine's rates and keep them; from now on this process goes by them too."""
+    host = toolchain.host()
+    values = measure(host.machine)
+    if host.has_pairs:
+        values["pairs"] = pairs_pay(host.vector_bits // 32)
+    path = machines.keep(host, values)
+    toolchain.host.cache_clear()
+    return values, path
+
+
+def observed() -> dict[str, tuple[float, float]]:
+    """Each rate of this machine that schedules assume: as it is assumed, and as it is.
+
+    It is measured once a machine, and kept apart from what schedules go by: these stay as they are.
+    """
+    host = toolchain.host()
+    described = machines.describe(host)
+    rates = [name for name in machines.MEASURED if is_rate(name) and described.sources.get(name) == "assumed"]
+    if not rates:
+        return {}
+    found = machines.measured(host, read_system(), OBSERVED)
+    if not found:
+        found = measure(host.machine)
+        machines.keep(host, found, OBSERVED)
+    assumed = flatten(host.machine)
+    return {name: (float(assumed[name]), float(found[name])) for name in rates if name in found}
+
+
+OBSERVED = "observed"
+"""The kind of file that holds what is measured to be told."""
+
+
+def measure(machine: Machine) -> dict[str, Number]:
+    """The rates of one core (`machines.MEASURED`), of a machine whose vectors and cache sizes are known."""
+    lanes = machine.vector_bytes // 4
+    rate, slowest = _fma_rate(lanes, CHAINS), _fma_rate(lanes, 1)
+    read = read_loop(machine.vector_bytes)
+    sizes = {
+        "l1.bytes_per_second": machine.l1.size // 2,
+        "l2.bytes_per_second": machine.l2.size // 2,
+        "l3.bytes_per_second": max(machine.l3.size // 8, 2 * machine.l2.size),
+    }
+    reads = {name: _read_rate(read, size) for name, size in sizes.items()}
+    reads["memory_bytes_per_second"] = _memory_rate(read, min(2 * machine.l3.size, LARGEST))
+    return {"fma_per_second": _rounded(rate), "latency": max(1, round(rate / slowest)), **reads}
+
+
+def pairs_pay(lanes: int) -> bool:
+    """Whether a dot product of bfloat16 pairs takes clearly less than the two multiply-adds that it does."""
+    name = "probe_pairs"
+    rounds, seconds = _best(_chains(probes.pair_loop(name, lanes, CHAINS), name))
+    return GAIN * seconds < 2 * rounds * CHAINS / _fma_rate(lanes, CHAINS)
+
+
+def fma_loop(lanes: int, chains: int = CHAINS) -> FmaLoop:
+    """The loop of that many independent chains."""
+    name = f"probe_fma_{chains}"
+    return _chains(probes.fma_loop(name, lanes, chains), name)
+
+
+def _chains(ir: str, name: str) -> FmaLoop:
+    """A loop of independent chains, loaded."""
+    library = load_library(_code(ir), name)
+    function = ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_int64)(library.address(name))
+
+    def run(rounds: int, _keep: Library = library) -> object:
+        return function(rounds)
+
+    return run
+
+
+def read_loop(vector_bytes: int) -> ReadLoop:
+    """The loop that reads consecutive vectors; it leaves out the end of an array that is less than STREAMS of them."""
+    library = load_library(_code(probes.read_loop("probe_read", vector_bytes // 4)), "probe_read")
+    signature = ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+    function = signature(library.address("probe_read"))
+    step = probes.STREAMS * vector_bytes
+
+    def run(address: int, size: int, rounds: int, _keep: Library = library) -> object:
+        return function(address, size // step * probes.STREAMS, rounds)
+
+    return run
+
+
+def _fma_rate(lanes: int, chains: int) -> float:
+    """Vector multiply-adds a second on one core."""
+    rounds, seconds = _best(fma_loop(lanes, chains))
+    return rounds * chains / seconds
+
+
+def _read_rate(read: ReadLoop, size: int) -> float:
+    array = Array(size)
+    rounds, seconds = _best(lambda n: read(array.address, size, n))
+    return _rounded(rounds * size / seconds)
+
+
+def _memory_rate(read: ReadLoop, size: int) -> float:
+    """Of an array larger than the caches, read piece after piece: the median, since a cache may still hold some."""
+    array = Array(size)
+    piece = size // PIECES
+    starts = [array.address + i * piece for i in range(PIECES)] * PASSES
+    return _rounded(piece / statistics.median(_least(functools.partial(read, at, piece), 1, 1) for at in starts))
+
+
+def _best(work: Callable[[int], object]) -> tuple[int, float]:
+    """So many rounds that they take a turn's time, and the least time that they took."""
+    rounds, seconds = 1, _least(work, 1, 3)
+    while seconds < TURN_SECONDS:
+        rounds *= 4 if seconds < TURN_SECONDS / 4 else 2
+        seconds = _least(work, rounds, 3)
+    return rounds, min(seconds, _least(work, rounds, TURNS))
+
+
+def _least(work: Callable[[int], object], rounds: int, turns: int) -> float:
+    """The least seconds that so many rounds take in so many turns."""
+    times = []
+    for _ in range(turns):
+        begin = time.perf_counter()
+        work(rounds)
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
+def _rounded(rate: float) -> float:
+    """To three digits: the rest is noise."""
+    return float(f"{rate:.3g}")
+
+
+def _code(ir: str) -> bytes:
+    return toolchain.object_code(ir, toolchain.host())

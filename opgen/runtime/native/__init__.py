@@ -1,0 +1,1 @@
+"""Code of the run time in LLVM IR, and the loader of object code."""

@@ -1,0 +1,1 @@
+"""One concrete call: attribute values, sizes, and shapes worked out."""

@@ -1,0 +1,1 @@
+"""The checker of one op: interface, attributes, signatures, gradients, algorithms, examples."""

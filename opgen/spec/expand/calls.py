@@ -1,0 +1,78 @@
+"""Ops used in ops, as they are written: `let p = Op(x)` told from a call of a shape function, and which op first.
+
+What such a call means is in `inlining.py`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+from opgen.spec.check.gradients import gradient_of
+from opgen.spec.syntax import nodes as s
+from opgen.spec.syntax.fragments import Fragments, in_place
+from opgen.spec.syntax.report import Report
+
+D = TypeVar("D", s.FragmentDecl, s.OpDecl)
+
+
+def named_ops(items: Iterable[s.Declaration]) -> frozenset[str]:
+    """What a call names an op by: the names of ops that no function has."""
+    items = list(items)
+    functions = {i.name.name for i in items if isinstance(i, s.FunctionDecl)}
+    return frozenset(i.name.name for i in items if isinstance(i, s.OpDecl)) - functions
+
+
+def with_calls(decl: D, ops: frozenset[str]) -> D:
+    """An op or fragment in which a `let` whose value is a call of an op is an `OpCall`."""
+    return dataclasses.replace(decl, items=tuple(_item(item, ops) for item in decl.items))
+
+
+def _item(item: s.Item, ops: frozenset[str]) -> s.Item:
+    if isinstance(item, s.AlgorithmDecl):
+        return dataclasses.replace(item, items=tuple(_item(inner, ops) for inner in item.items))
+    if isinstance(item, s.LetDecl) and isinstance(item.value, s.Call) and item.value.function.name in ops:
+        return s.OpCall(item.span, item.names, item.value)
+    return item
+
+
+def in_turn(report: Report, decls: Sequence[s.OpDecl], fragments: Fragments) -> list[s.OpDecl]:
+    """The ops, each after those that it uses, or whose gradient it is; one that uses itself is noted, and left out."""
+    by_name = {d.name.name: d for d in decls}
+    needs = {name: _needs(decl, by_name, fragments) for name, decl in by_name.items()}
+    done: dict[str, bool] = {}
+    for start in by_name:
+        chain, waiting = [start], [iter(needs[start])]
+        while chain:
+            name = chain[-1]
+            needed = next(waiting[-1], None) if name not in done else None
+            if needed is None:
+                done.setdefault(name, True)
+                chain.pop()
+                waiting.pop()
+            elif needed.name in chain:
+                circle = " -> ".join([*chain[chain.index(needed.name) :], needed.name])
+                report.add("S022", f"the op '{needed.name}' uses itself: {circle}", needed.span)
+                done[needed.name] = False
+            elif needed.name not in done:
+                chain.append(needed.name)
+                waiting.append(iter(needs[needed.name]))
+    return [by_name[name] for name, fine in done.items() if fine]
+
+
+def _needs(decl: s.OpDecl, ops: Mapping[str, s.OpDecl], fragments: Fragments) -> list[s.Ident]:
+    """The ops that one calls, or is a derivative of; a gradient that leads back to itself is looked at elsewhere."""
+    gradient, seen = gradient_of(decl), list[str]()
+    while gradient is not None and gradient.op.name in ops and gradient.op.name not in seen:
+        seen.append(gradient.op.name)
+        forward = gradient_of(ops[gradient.op.name])
+        if forward is None:
+            return [gradient.op]
+        gradient = forward
+    return [i.call.function for i in calls_in(decl.items, fragments) if i.call.function.name in ops]
+
+
+def calls_in(items: Iterable[s.Item], fragments: Fragments) -> Iterator[s.OpCall]:
+    """The calls of ops among declarations."""
+    return (i for i in in_place(items, fragments) if isinstance(i, s.OpCall))

@@ -1,0 +1,432 @@
+"""The resolved model of a spec: what every later stage reads.
+
+A model holds no syntax and no unresolved name: fragments are expanded, imports merged, index ranges inferred, types
+known. Everything is frozen and compares by value (spans and documentation positions do not take part).
+
+What expressions mean is said in `expressions.py`.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from opgen.diagnostics import Span
+from opgen.dtypes import DType
+from opgen.spec.model.expressions import *  # noqa: F403  (a model is read together with its expressions)
+from opgen.spec.model.expressions import Expr, IndexRange
+from opgen.spec.syntax import nodes as s
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of a shape function; `values` are those of an enumerated one, empty for an integer."""
+
+    name: str
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A shape function: named intermediate integers, then one result or several (`result_names` names them for
+    readers).
+    """
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    lets: tuple[tuple[str, Expr], ...]
+    results: tuple[Expr, ...]
+    result_names: tuple[str, ...]
+    doc: str = ""
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TypeVariable:
+    name: str
+    allowed: tuple[DType, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """A dimension of a tensor.
+
+    `factors` are the names of the symbols whose product it is (usually one); an integer literal stands as an int.
+    An output's dimension may be any expression of the shape language: then `factors` is empty and `size` tells it.
+    `broadcast`: the caller's size may also be 1.
+    """
+
+    size: Expr
+    factors: tuple[str | int, ...] = ()
+    broadcast: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """An input or output.  `dtype` is the name of a type variable or of a scalar type; `dims` are in logical order.
+
+    `shape_only`: the caller gives a tensor of which only the shape counts.  `follows`: the shape follows from the other
+    inputs and the named integers.  It is compared as a whole, after all requirements, and solved for a symbol only
+    where no other input tells; its dimensions are expressions, as an output's are.
+    """
+
+    name: str
+    dtype: str
+    dims: tuple[Dimension, ...]
+    layout: str | None = None
+    doc: str = ""
+    shape_only: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
+    follows: bool = False
+
+    @property
+    def rank(self) -> int:
+        return len(self.dims)
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """An int32 vector input whose values give dimensions, in one of several forms told apart by their lengths.
+
+    A form is a tuple of dimensions (logical order if `layouts` names a layout attribute for it, permuted by the
+    caller).  `bindings` are, form by form, the symbols that a form fixes without their standing in it (`where
+    groups = 1`); empty if no form fixes any.
+    """
+
+    name: str
+    forms: tuple[tuple[Dimension, ...], ...]
+    layouts: tuple[str | None, ...]
+    doc: str = ""
+    span: Span | None = field(default=None, compare=False, repr=False)
+    bindings: tuple[tuple[tuple[str, int], ...], ...] = ()
+
+
+AttrKind = Literal["int", "float", "bool", "enum", "layout"]
+AttrDefault: TypeAlias = int | float | bool | str | tuple[int, ...] | tuple[float, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Attr:
+    """An attribute.
+
+    `shape` is () for a scalar, (4,) for a list of 4 and (4, 2) for 4 pairs (given flat, in `layout`'s order along the
+    first dimension). `values` are the words of an enumeration or a layout; the letters of a layout's values are the
+    same, permuted, and its first value is the logical order. `minimum` and `maximum` bound every element; an int is an
+    int32 unless these reach further or it is declared an int64 (`wide`). `optional`: the empty list is a value, and the
+    default. `compatibility`: accepted, without effect. `alias`: another keyword that may be used in its place (not
+    beside it). `payload`: for an enumeration, (word, attribute): the word is chosen by giving that list attribute in
+    this attribute's place; `carried_by` names the enumeration from the other side.  `counter` names the op that works
+    the value out of the same inputs, where callers do not give it.
+    """
+
+    name: str
+    kind: AttrKind
+    shape: tuple[int, ...] = ()
+    values: tuple[str, ...] = ()
+    has_default: bool = False
+    default: AttrDefault = None
+    minimum: int | None = None
+    maximum: int | None = None
+    wide: bool = False
+    optional: bool = False
+    layout: str | None = None
+    compatibility: bool = False
+    deprecated: str | None = None
+    alias: str | None = None
+    payload: tuple[str, str] | None = None
+    carried_by: str | None = None
+    counter: str = ""
+    doc: str = ""
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Require:
+    """A condition on dimensions and attributes.
+
+    `argument` is the input or attribute it blames; `expected` completes "expected ..." and alternates text and
+    expressions of the shape language (`{in_height}` in the spec).
+    """
+
+    condition: Expr
+    argument: str
+    expected: tuple[str | Expr, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeLet:
+    """Named integers: one name for a plain expression, several for the results of one function call."""
+
+    names: tuple[str, ...]
+    value: Expr
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """The mathematics of an output or of a `let` tensor: `tensor[subscripts] = value` for all `indices`.
+
+    Each subscript is an index, or a mixed-radix composite of several that covers its dimension exactly once.  `dtype`
+    is the name of the type variable or scalar type whose compute type the value has.  For a `let`, `dims` are its
+    extents.
+    """
+
+    tensor: str
+    indices: tuple[IndexRange, ...]
+    subscripts: tuple[Expr, ...]
+    value: Expr
+    dtype: str
+    dims: tuple[Expr, ...]
+    is_output: bool
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+ExampleValue: TypeAlias = "int | float | bool | str | tuple[ExampleValue, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """Small literal arguments and results: nested tuples for tensors and lists; `decl` is what says so."""
+
+    title: str
+    values: tuple[tuple[str, ExampleValue], ...]
+    decl: s.ExampleDecl = field(repr=False, compare=False)
+
+
+SpecializedValue: TypeAlias = int | str | tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Specialization:
+    """Calls that get kernels of their own in a library: the values of some dimensions and attributes (lists in logical
+    order), of layouts and of type variables; the rest is open.
+    """
+
+    values: tuple[tuple[str, SpecializedValue], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Gradient:
+    """This op's mathematics are the adjoint of another op's with respect to one of its inputs.
+
+    `cotangents` are, for each output of that op in order, the input of this one that holds the gradient with respect
+    to it.
+    """
+
+    op: str
+    wrt: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+    cotangents: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Algorithm:
+    """Other mathematics for the results of an op, which may round differently, and differ where numbers overflow.
+
+    It may be taken for the types in `type_variables` where `condition` holds (None: everywhere); `facts` are what the
+    condition says of symbols and elements of attributes: their values, which stand in their place in `definitions`.
+    `optional`: only if the caller asks for such.
+    """
+
+    name: str
+    type_variables: tuple[TypeVariable, ...]
+    condition: Expr | None
+    facts: tuple[tuple[Expr, int], ...]
+    definitions: tuple[Definition, ...]
+    optional: bool = False
+    doc: str = ""
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Elements:
+    """A list attribute given for some of its elements alone: one value for all of these, or one for each.
+
+    `letters` name them in the attribute's layout; the other elements are `fill` then.
+    """
+
+    letters: str
+    fill: int
+
+
+@dataclass(frozen=True, slots=True)
+class InPlace:
+    """An enumeration in whose place the list `payload` is given, which means `word`."""
+
+    word: str
+    payload: str
+
+
+@dataclass(frozen=True, slots=True)
+class SignatureArgument:
+    """An argument of one signature: an input, an attribute, an alias of one, or `name`.
+
+    `called` are the names that a caller may write, in the order of preference.  `default` stands for an attribute that
+    has none of its own; None: there is none here either.
+    """
+
+    name: str
+    called: tuple[str, ...]
+    form: Elements | InPlace | None = None
+    default: AttrDefault = None
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """One of several orders of an op's arguments; `function` is another name of the op's function ("": none)."""
+
+    label: str
+    arguments: tuple[SignatureArgument, ...]
+    function: str = ""
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The arguments in order, by their names in the op."""
+        return tuple(a.name for a in self.arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class OpSpec:
+    """An op.  `inputs` are in the caller's order; `checks` are the integer lets and requirements in the order written.
+
+    `signature` is the order of the generated function's arguments (`name` among them if the caller may give a name
+    there).  Where Python's function takes several orders, `signatures` are all of them, that one first; else empty.
+    """
+
+    name: str
+    function_name: str
+    signature: tuple[str, ...]
+    type_variables: tuple[TypeVariable, ...]
+    inputs: tuple[Tensor | Sizes, ...]
+    attrs: tuple[Attr, ...]
+    outputs: tuple[Tensor, ...]
+    checks: tuple[ShapeLet | Require, ...]
+    definitions: tuple[Definition, ...]
+    gradient: Gradient | None = None
+    examples: tuple[Example, ...] = ()
+    specializations: tuple[Specialization, ...] = ()
+    doc: str = ""
+    span: Span | None = field(default=None, compare=False, repr=False)
+    algorithms: tuple[Algorithm, ...] = ()
+    signatures: tuple[Signature, ...] = ()
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The inputs that are tensors (not sizes)."""
+        return tuple(i for i in self.inputs if isinstance(i, Tensor))
+
+    def attr(self, name: str) -> Attr:
+        return next(a for a in self.attrs if a.name == name)
+
+    def type_variable(self, name: str) -> TypeVariable | None:
+        return next((v for v in self.type_variables if v.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class GenericOp:
+    """An op that leaves a form open.  `decl` has the fragments that it uses in place; `functions` and `ops` are those
+    of its module.  `instances` are those made of it so far, by form.
+    """
+
+    name: str
+    function_name: str
+    decl: s.OpDecl
+    functions: tuple[Function, ...] = field(repr=False)
+    doc: str = ""
+    span: Span | None = field(default=None, compare=False, repr=False)
+    instances: OrderedDict[object, object] = field(default_factory=OrderedDict, compare=False, repr=False, hash=False)
+    ops: Ops = field(default_factory=dict, compare=False, repr=False, hash=False)
+
+    @property
+    def inputs(self) -> tuple[s.TensorDecl | s.SeveralDecl | s.StaticDecl | s.SizesDecl, ...]:
+        """What a caller gives besides attributes, in order."""
+        return tuple(
+            i
+            for i in self.decl.items
+            if isinstance(i, s.StaticDecl | s.SizesDecl)
+            or (isinstance(i, s.TensorDecl | s.SeveralDecl) and i.keyword in ("input", "inputs"))
+        )
+
+    @property
+    def attrs(self) -> tuple[s.AttrDecl, ...]:
+        """The attributes, in the order in which they are declared."""
+        return tuple(i for i in self.decl.items if isinstance(i, s.AttrDecl))
+
+    @property
+    def outputs(self) -> tuple[s.TensorDecl | s.SeveralDecl, ...]:
+        """The outputs, in order."""
+        return tuple(
+            i
+            for i in self.decl.items
+            if isinstance(i, s.TensorDecl | s.SeveralDecl) and i.keyword in ("output", "outputs")
+        )
+
+
+Ops: TypeAlias = "dict[str, OpSpec | GenericOp | None]"
+"""The ops of a module by name; None stands for one that is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """In the versions `first` to `last` (None: all from `first`) of a set of ops, `op` is the op called `name`.
+
+    Where its inputs from `each` on ("": none) stand for several tensors, the set's op is this one for each of them.
+    """
+
+    name: str
+    op: str
+    first: int
+    last: int | None = None
+    each: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """The ops of a spec file and of those it imports, with the shape functions they use.
+
+    `generics` leave ranks, inputs or lengths open: `opgen.spec.generic.instance` makes plain ops of them.  `formulas`
+    are the names of functions that stand for expressions, which are in place.  `digest` is the sha256 of the texts that
+    it was loaded from.
+    """
+
+    name: str
+    ops: tuple[OpSpec, ...]
+    functions: tuple[Function, ...]
+    doc: str = ""
+    generics: tuple[GenericOp, ...] = ()
+    versions: tuple[Version, ...] = ()
+    formulas: tuple[str, ...] = ()
+    digest: str = field(default="", compare=False, repr=False)
+
+    def op(self, name: str) -> OpSpec:
+        return next(o for o in self.ops if o.name == name)
+
+    def named(self, name: str) -> OpSpec | GenericOp:
+        """The op of a name, generic or not."""
+        plain = next((o for o in self.ops if o.name == name), None)
+        return plain or next(g for g in self.generics if g.name == name)
+
+    def by_version(self, name: str, version: int) -> OpSpec | GenericOp | None:
+        """The op that a version of a set of ops has under a name; None if it has none.
+
+        Of several that hold, it is the newest; an op whose spec names no versions holds for all.
+        """
+        held = self.holding(name, version)
+        target = name if held is None else held.op
+        if held is None and any(v.op == name for v in self.versions):
+            return None
+        plain = next((o for o in self.ops if o.name == target), None)
+        return plain or next((g for g in self.generics if g.name == target), None)
+
+    def holding(self, name: str, version: int) -> Version | None:
+        """What a spec says of an op of a set in a version of it: the newest of several; None if nothing does."""
+        ranges = [v for v in self.versions if v.name == name and v.first <= version]
+        held = [v for v in ranges if v.last is None or version <= v.last]
+        return max(held, key=lambda v: v.first) if held else None
+
+    def function(self, name: str) -> Function:
+        return next(f for f in self.functions if f.name == name)

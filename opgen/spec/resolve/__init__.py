@@ -1,0 +1,1 @@
+"""Names, types and ranges of expressions and definitions: from syntax to the resolved model."""

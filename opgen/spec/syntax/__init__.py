@@ -1,0 +1,1 @@
+"""Text of a spec to syntax tree and back: grammar, parser, tree, printer, diagnostics."""
