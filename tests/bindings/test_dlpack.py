@@ -14,7 +14,7 @@ from opgen.diagnostics.calls import ArgumentError, ArgumentMemoryError, Argument
 from opgen.dtypes import DTYPES
 from opgen.runtime.call.tensors import TensorChecks, contiguous
 from opgen.runtime.devices.borrowed import Loans, is_device_array
-from tests.runtime.lenders import Flagged, Lender, Wrapper
+from tests.support.lenders import Flagged, Lender, Wrapper
 
 check = TensorChecks("Op")
 VALUES = np.array([[1.0, -2.5, 3.0], [0.5, 1e30, -0.0]], np.float32)

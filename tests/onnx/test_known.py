@@ -20,7 +20,7 @@ from opgen.graph.compiled.staged import StagedModel
 from opgen.graph.ir.values import Array
 from opgen.graph.kernels.code import Loaded
 from tests.onnx.models import constant, float_input, model, node
-from tests.runtime.kernels import output_of
+from tests.support.kernels import output_of
 
 Floats = npt.NDArray[np.float32]
 

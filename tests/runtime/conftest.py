@@ -1,19 +1,5 @@
 """Every test of the runtime has a kernel cache of its own."""
 
-from __future__ import annotations
+from tests.support.kernel_cache import cache_directory
 
-from pathlib import Path
-
-import pytest
-
-from opgen.runtime.kernels import kernel
-
-
-@pytest.fixture(autouse=True)
-def cache_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache directory, and no kernel in memory."""
-    path = tmp_path / "cache"
-    monkeypatch.setenv("OPGEN_CACHE_DIR", str(path))
-    monkeypatch.delenv("OPGEN_CACHE", raising=False)
-    kernel.forget_kernels()
-    return path
+__all__ = ["cache_directory"]

@@ -7,7 +7,7 @@ from importlib import metadata
 import pytest
 
 from opgen.version import VERSION
-from tests.runtime.kernels import output_of
+from tests.support.kernels import output_of
 
 
 @pytest.mark.parametrize(
