@@ -16,6 +16,7 @@ def require_settings() -> None:
     from opgen.graph.program import limits
     from opgen.runtime import threads
     from opgen.runtime.call import placement, specialize
+    from opgen.runtime.native import perf_map
 
     cache.default()
     threads.get_num_threads()
@@ -23,6 +24,7 @@ def require_settings() -> None:
     algorithms.mode()
     specialize.policy()
     limits.settings()
+    perf_map.enabled()
     word = placement.chosen()
     if word is not None:
         placement.ordinal_of(word, placement.VARIABLE)

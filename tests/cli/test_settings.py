@@ -14,6 +14,7 @@ WRONG = {
     "OPGEN_ALGORITHMS": ("some", "is 'some', expected default, off or all"),
     "OPGEN_SPECIALIZE": ("x", "is 'x', expected auto, always or never"),
     "OPGEN_DEVICE": ("gpu", "expected cpu, cuda or cuda:N, given 'gpu'"),
+    "OPGEN_PERF": ("maps", "is 'maps', expected map"),
     "OPGEN_CACHE": ("maybe", "is 'maybe', expected on or off"),
     "OPGEN_CACHE_MIB": ("-1", "expected a whole number of MiB, given '-1'"),
     "OPGEN_MODEL_MIB": ("much", "expected a whole number, given 'much'"),

@@ -18,11 +18,16 @@ SPARE = 256
 
 @dataclass(frozen=True, eq=False)
 class LoadedKernel:
-    """A kernel's address, good for as long as this object lives, and its object code, whatever becomes of the cache."""
+    """A kernel's address, good for as long as this object lives, and its object code, whatever becomes of the cache.
+
+    `op` is the name of the op that it was made for.
+    """
 
     address: int
     library: Library
     code: bytes
+    symbol: str
+    op: str
 
 
 class Loaded:
@@ -72,13 +77,13 @@ def holding() -> contextlib.AbstractContextManager[None]:
     return _loaded.holding()
 
 
-def loaded_code(key: str, symbol: str, code: bytes) -> LoadedKernel:
+def loaded_code(key: str, symbol: str, code: bytes, op: str) -> LoadedKernel:
     """A kernel in the process, loaded if it is not there yet."""
     with BUILD:
         found = _loaded.get(key)
         if found is None:
-            library = load_kernel(code, symbol)
-            found = LoadedKernel(library.address(symbol), library, code)
+            library = load_kernel(code, symbol, op)
+            found = LoadedKernel(library.address(symbol), library, code, symbol, op)
             _loaded.put(key, found)
         return found
 

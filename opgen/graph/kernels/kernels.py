@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -55,7 +55,8 @@ class KernelCode:
     `room` is None if it allocates by the C library.  `alone`: the thread that calls it does all its work; `work` tells
     whether that is so for given parameters.  After the tensors that it reads it takes what `first` makes, once, of
     constants alone, of these types and shapes (`made`).  `in_place` are the positions of tensors that it finds where it
-    leaves results, with those of the results: these tensors it does not take.
+    leaves results, with those of the results: these tensors it does not take.  `op` is the name of the op that it was
+    made for; another op may have an equal kernel.
     """
 
     key: str
@@ -68,6 +69,7 @@ class KernelCode:
     first: KernelCode | None = None
     made: tuple[Kind, ...] = ()
     in_place: Pairs = ()
+    op: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -211,14 +213,15 @@ def make(want: Wanted) -> Built:
     code = _code_of(key, made, kernel.parameters, alone, work)
     places_of = tuple(tensors.index(x.name) for x in generic.inputs)
     over = tuple((places_of[i], r) for i, r in made.in_place)
-    code = replace(code, reads=tuple(places_of[i] for i in code.reads), in_place=over)
+    op = call.op.spec.name
+    code = replace(code, reads=tuple(places_of[i] for i in code.reads), in_place=over, op=op)
     if made.first is None:
         pickled.put(want.key, code)
         return code, (made.code,)
     key = cache.key_of({"first": made.first.symbol, "reads": repr(made.first.reads), **machine_identity()})
     pickled.put(key, made.first)
     first = _code_of(key, made.first, (), False, None)
-    first = replace(first, reads=tuple(places_of[i] for i in first.reads), symbol=made.first.symbol)
+    first = replace(first, reads=tuple(places_of[i] for i in first.reads), symbol=made.first.symbol, op=op)
     code = replace(code, first=first, made=made.made)
     pickled.put(want.key, code)
     return code, (made.code, made.first.code)
@@ -303,4 +306,4 @@ def loaded(code: KernelCode, given: bytes | None = None) -> LoadedKernel | None:
         return found
     kept = None if given is not None else pickled.take(code.key, _Object)
     content = given if kept is None else kept.code
-    return None if content is None else loaded_code(code.key, code.symbol, content)
+    return None if content is None else loaded_code(code.key, code.symbol, content, code.op)

@@ -38,7 +38,7 @@ def step_seconds(loaded: LoadedProgram, inputs: Mapping[str, Array], runs: int =
     ticks = np.zeros(len(program.entry.launches) + 1, np.int64)
     target = toolchain.host()
     code = toolchain.object_code(entry_ir(ENTRY, program.entry, target, clock=len(tensors)), target, bound=True)
-    library = load_library(code, ENTRY)
+    library = load_library(code, ENTRY, owner=program.name)
     arena = empty_aligned((max(1, program.arena_bytes(1)),), DTYPES["uint8"])
     kernels, weights = loaded.tables
     table = (ctypes.c_int64 * (len(tensors) + 1))(*map(address, tensors), address(ticks))

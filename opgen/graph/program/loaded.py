@@ -50,7 +50,7 @@ class LoadedProgram:
         self.rows = tuple(rows)
         self.codes = tuple(kernels)
         self._made_of = program
-        self._library = load_library(runnable.code, ENTRY)
+        self._library = load_library(runnable.code, ENTRY, owner=runnable.name)
         self._records: dict[int, Words] = {}
         self._kernel_table = _table(k.address for k in self.codes)
         self._weight_table = _table(0 if a is None else address(a) for a in map(array_of, self.rows))

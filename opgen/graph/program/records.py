@@ -47,10 +47,10 @@ class _Row:
 
 @dataclass(frozen=True)
 class Record:
-    """A program.  `kernels` are the keys, symbols and object codes."""
+    """A program.  `kernels` are the keys, symbols and object codes, and the names of the ops."""
 
     runnable: Runnable
-    kernels: tuple[tuple[str, str, bytes], ...]
+    kernels: tuple[tuple[str, str, bytes, str], ...]
     rows: tuple[_Row | None, ...]
 
     def loaded(self, pool: ArenaPool, store: Store, program: Callable[[], Program]) -> LoadedProgram | None:

@@ -13,9 +13,9 @@ from opgen.runtime.memory import temporaries_ir
 from opgen.runtime.native.library import Library, load_library
 
 
-def load_kernel(code: bytes, symbol: str) -> Library:
+def load_kernel(code: bytes, symbol: str, owner: str = "") -> Library:
     """Load the object code of a kernel.  Raises InternalError as `load_library` does."""
-    return load_library(code, symbol, given=_functions())
+    return load_library(code, symbol, given=_functions(), owner=owner)
 
 
 def _functions() -> Mapping[str, int]:

@@ -23,6 +23,7 @@ _X86_64, _RELOCATABLE = 62, 1
 _SYMBOLS, _RELOCATIONS, _NO_BITS = 2, 4, 8
 _ALLOCATED, _EXECUTABLE = 2, 4
 _ABSOLUTE = 0xFFF1
+_FUNCTION = 2
 _R_64, _R_PC32, _R_PLT32, _R_GOT = 1, 2, 4, (9, 41, 42)
 _STUB = b"\xff\x25\x00\x00\x00\x00"
 """A jump to the address that follows."""
@@ -42,10 +43,14 @@ class _Section:
 
 
 @dataclass(frozen=True)
-class _Symbol:
+class Symbol:
+    """A symbol of an object file; `value` is its offset in its section."""
+
     name: str
     section: int
     value: int
+    size: int
+    is_function: bool
 
 
 class Image:
@@ -69,10 +74,10 @@ class Image:
         return self._exported[symbol]
 
     def _load(self, code: bytes) -> None:
-        sections, symbols = _sections(code), []
-        for s in sections:
-            if s.kind == _SYMBOLS:
-                symbols = list(_symbols(code, s, sections[s.link]))
+        sections = _sections(code)
+        if _HEADER.unpack_from(code)[2] != _X86_64:
+            raise InternalError("object code is not for an x86-64 processor: loading it needs LLVM")
+        symbols = _symbols(code, sections)
         self._places, text_end, size = _layout(sections, len(symbols))
         self._memory = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)  # a forked child has its own
         self._start = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
@@ -90,7 +95,7 @@ class Image:
             s.name: self._start + self._places[s.section] + s.value for s in symbols if s.section in self._places
         }
 
-    def _relocate(self, where: int, kind: int, symbol: _Symbol, number: int, addend: int) -> None:
+    def _relocate(self, where: int, kind: int, symbol: Symbol, number: int, addend: int) -> None:
         address = self._address(symbol)
         if kind in _R_GOT:
             slot = self._slots + 8 * number
@@ -107,7 +112,7 @@ class Image:
         else:
             raise InternalError(f"object code has a relocation of type {kind}, which needs LLVM to be loaded")
 
-    def _address(self, symbol: _Symbol) -> int:
+    def _address(self, symbol: Symbol) -> int:
         if symbol.section == 0:
             return self._given.get(symbol.name) or _external(symbol.name)
         if symbol.section == _ABSOLUTE:
@@ -117,8 +122,8 @@ class Image:
 
 def _sections(code: bytes) -> list[_Section]:
     head = _HEADER.unpack_from(code)
-    if head[0][:6] != b"\x7fELF\x02\x01" or head[1] != _RELOCATABLE or head[2] != _X86_64:
-        raise InternalError("object code is no object file of an x86-64 processor's, which needs LLVM to be loaded")
+    if head[0][:6] != b"\x7fELF\x02\x01" or head[1] != _RELOCATABLE:
+        raise InternalError("object code is not a little-endian ELF file of 64 bits: loading it needs LLVM")
     first, size, count, names = head[6], head[11], head[12], head[13]
     raw = [_SECTION.unpack_from(code, first + size * i) for i in range(count)]
     text = raw[names][4]
@@ -129,10 +134,19 @@ def _name(code: bytes, start: int) -> str:
     return code[start : code.index(b"\0", start)].decode()
 
 
-def _symbols(code: bytes, table: _Section, names: _Section) -> Iterator[_Symbol]:
-    for at in range(table.offset, table.offset + table.size, _SYMBOL.size):
-        name, _, _, section, value, _ = _SYMBOL.unpack_from(code, at)
-        yield _Symbol(_name(code, names.offset + name), section, value)
+def _symbols(code: bytes, sections: list[_Section]) -> list[Symbol]:
+    found: list[Symbol] = []
+    for table in (s for s in sections if s.kind == _SYMBOLS):
+        names = sections[table.link].offset
+        for at in range(table.offset, table.offset + table.size, _SYMBOL.size):
+            name, info, _, section, value, size = _SYMBOL.unpack_from(code, at)
+            found.append(Symbol(_name(code, names + name), section, value, size, info & 15 == _FUNCTION))
+    return found
+
+
+def functions(code: bytes) -> list[Symbol]:
+    """Return the functions that an ELF object file defines, for whichever processor."""
+    return [s for s in _symbols(code, _sections(code)) if s.is_function and s.section]
 
 
 def _relocations(code: bytes, table: _Section) -> Iterator[tuple[int, int, int, int]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -44,19 +45,25 @@ def _jit() -> LLJIT:
     return llvm.create_lljit_compiler()
 
 
-def load_library(code: bytes, *symbols: str, given: Mapping[str, int] | None = None) -> Library:
+def load_library(code: bytes, *symbols: str, given: Mapping[str, int] | None = None, owner: str = "") -> Library:
     """Link an object file of this machine into the process; `symbols` are those whose addresses will be asked for.
 
-    It finds the functions that it calls in the process, but those that are `given` by their addresses.
+    It finds the functions that it calls in the process, but those that are `given` by their addresses.  A profiler
+    shows its functions under the name of their `owner`, such as an op (`opgen.runtime.native.perf_map`).
 
     Raises InternalError if the code is no object file, lacks a symbol, or needs one that the process does not have.
     """
     try:
-        return Library(Image(code, symbols, given or {}))
+        library = Library(Image(code, symbols, given or {}))
     except InternalError:
         if not toolchain.has_llvm():
             raise
-        return _linked(code, symbols, given or {})
+        library = _linked(code, symbols, given or {})
+    if os.environ.get("OPGEN_PERF"):
+        from opgen.runtime.native import perf_map
+
+        perf_map.note(code, symbols[0], library.address(symbols[0]), owner)
+    return library
 
 
 def _linked(code: bytes, symbols: Sequence[str], given: Mapping[str, int]) -> Library:
