@@ -58,7 +58,7 @@ def cleared_by_a_thread() -> Iterator[None]:
 
 @contextlib.contextmanager
 def cleared_by_processes() -> Iterator[None]:
-    command = "from opgen.runtime import cache\nwhile True: cache.clear()"
+    command = "from opgen.cache import entries as cache\nwhile True: cache.clear()"
     processes = [subprocess.Popen([sys.executable, "-c", command]) for _ in range(2)]
     try:
         yield

@@ -13,19 +13,19 @@ from tests.support.kernels import output_of
 @pytest.mark.parametrize(
     ("module", "without"),
     [
-        ("cache", "llvmlite numpy ctypes"),
-        ("threads", "llvmlite numpy"),
-        ("library", "llvmlite numpy"),
-        ("kernel", "llvmlite numpy lark"),
-        ("buffers", "llvmlite ml_dtypes"),
-        ("run", "llvmlite ml_dtypes lark"),
-        ("diagnosis", "llvmlite numpy"),
+        ("cache.entries", "llvmlite numpy ctypes"),
+        ("runtime.threads", "llvmlite numpy"),
+        ("runtime.native.library", "llvmlite numpy"),
+        ("runtime.kernels.kernel", "llvmlite numpy lark"),
+        ("runtime.memory.buffers", "llvmlite ml_dtypes"),
+        ("runtime.kernels.run", "llvmlite ml_dtypes lark"),
+        ("runtime.measuring.diagnosis", "llvmlite numpy"),
     ],
 )
 def test_importing_loads_no_more_than_is_needed(module: str, without: str) -> None:
     program = f"""
         import sys
-        import opgen.runtime.{module}
+        import opgen.{module}
         print([name for name in {without.split()!r} if name in sys.modules])
     """
     assert output_of(program) == "[]"
@@ -34,7 +34,8 @@ def test_importing_loads_no_more_than_is_needed(module: str, without: str) -> No
 def test_counting_threads_and_looking_after_the_cache_loads_no_llvm() -> None:
     program = """
         import sys
-        from opgen.runtime import cache, threads
+        from opgen.cache import entries as cache
+        from opgen.runtime import threads
         threads.set_num_threads(2)
         cache.default().store("0" * 64, b"payload")
         print(cache.stats().entries, cache.clear(), threads.get_num_threads(), "llvmlite" in sys.modules)

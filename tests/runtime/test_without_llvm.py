@@ -33,8 +33,9 @@ _PROGRAM = """
 import hashlib
 import numpy as np
 from generated import nn_ops
-from opgen.runtime import launcher, threads
-from opgen.runtime.buffers import numpy_dtype
+from opgen.runtime.kernels import launcher
+from opgen.runtime import threads
+from opgen.runtime.memory.buffers import numpy_dtype
 from opgen.dtypes import DTYPES
 
 threads.set_num_threads(2)
@@ -105,7 +106,7 @@ def test_what_is_not_built_is_refused(tmp_path: Path) -> None:
         assert refused.endswith("takes, is not installed: install opgen with what it depends on (pip install opgen), "
                                 "or fill the cache where that is (OPGEN_CACHE_DIR)")  # fmt: skip
         assert wrong == "Conv2D: argument 'input': expected a tensor of rank 4, given shape [1]"
-        output("from opgen.runtime import toolchain; toolchain.host()", tmp_path)
+        output("from opgen.compiler import toolchain; toolchain.host()", tmp_path)
 
 
 @pytest.mark.parametrize("code", [b"", b"\x7fELF", b"\x7fELF\x02\x01" + b"\0" * 100, b"MZ" * 100])

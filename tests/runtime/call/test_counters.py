@@ -17,7 +17,7 @@ sys.path.insert(0, "generated")
 import numpy as np
 import opgen
 import nn_ops
-from opgen.runtime import specialize
+from opgen.runtime.call import specialize
 specialize.SPECIALIZATIONS = 2
 for size in (3, 4, 5, 6, 3):
     nn_ops.conv2d(np.ones((1, size, size, 1), np.float32), np.ones((1, 1, 1, 1), np.float32), [1, 1, 1, 1], "SAME")

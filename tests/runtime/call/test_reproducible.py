@@ -16,7 +16,8 @@ SEED = 3
 _PROGRAM = """
 import hashlib, sys
 import numpy as np
-from opgen.runtime import specialize, threads
+from opgen.runtime.call import specialize
+from opgen.runtime import threads
 from generated import nn_ops
 
 specialize.SPECIALIZATIONS = 2

@@ -256,7 +256,7 @@ def test_the_key_depends_on_all_that_decides_the_code(monkeypatch: pytest.Monkey
     for name, owner in (("llvm_version", toolchain), ("emitter_fingerprint", toolchain)):
         monkeypatch.setattr(owner, name, lambda: "another")
         keys.append(kernel_key(k, host))
-    monkeypatch.setattr(cache, "VERSION", "another")
+    monkeypatch.setattr("opgen.compiler.keys.VERSION", "another")
     keys.append(kernel_key(k, host))
     monkeypatch.setattr(cache.entry, "FORMAT", 99)
     keys.append(kernel_key(k, host))
@@ -311,8 +311,8 @@ def test_without_a_cache_kernels_are_built(monkeypatch: pytest.MonkeyPatch, buil
 def test_another_process_finds_the_code(cache_directory: Path) -> None:
     program = """
         import numpy as np
-        from opgen.runtime import cache
-        from opgen.runtime.run import run_kernel
+        from opgen.cache import entries as cache
+        from opgen.runtime.kernels.run import run_kernel
         from tests.support.kernels import row_sums
         values = np.ones((4, 3), np.float32)
         sums = run_kernel(row_sums(), {"values": values}, {"rows": 4, "columns": 3}, threads=2)["sums"]

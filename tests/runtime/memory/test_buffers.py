@@ -68,7 +68,7 @@ def test_ml_dtypes_is_imported_only_for_bfloat16() -> None:
     program = """
         import sys
         from opgen.dtypes import BFLOAT16, FLOAT16
-        from opgen.runtime.buffers import empty_aligned
+        from opgen.runtime.memory.buffers import empty_aligned
         empty_aligned((3,), FLOAT16)
         before = "ml_dtypes" in sys.modules
         empty_aligned((3,), BFLOAT16)

@@ -11,8 +11,8 @@ PROGRAM = """
     import os, signal, sys, threading, time
     import numpy as np
     from opgen.runtime import threads
-    from opgen.runtime.kernel import compile_kernel
-    from opgen.runtime.run import run_kernel
+    from opgen.runtime.kernels.kernel import compile_kernel
+    from opgen.runtime.kernels.run import run_kernel
     from tests.support.kernels import row_sums
 
     threads.set_num_threads(4)
@@ -43,7 +43,7 @@ CASES = {
 }
 
 BOUND = """
-    from opgen.runtime.address import address
+    from opgen.runtime.memory.address import address
     sums = np.zeros(40, np.float32)
     bound = compile_kernel(row_sums()).bind((40, 5))
 
@@ -75,7 +75,7 @@ BUSY = """
 
 LOWERING = """
     import opgen
-    from opgen.runtime import specialize
+    from opgen.runtime.call import specialize
     from tests.bindings.modules import SAMPLES
 
     started, build = threading.Event(), specialize.build

@@ -272,7 +272,7 @@ def test_threads_that_wait_take_no_processor_from_others() -> None:
 
 
 def test_without_an_openmp_runtime_posix_threads_are_used() -> None:
-    hide = "from opgen.runtime import openmp\nopenmp._candidates = lambda: iter(())\n"
+    hide = "from opgen.runtime.threads import openmp\nopenmp._candidates = lambda: iter(())\n"
     program = hide + re.sub(r"^    ", "", PRINT_PIECES, flags=re.MULTILINE)
     assert output_of(program, OPGEN_THREADING="") == f"pthread {expected(0, 100, 8)}"
     refused = run_program(program, OPGEN_THREADING="openmp")
