@@ -13,7 +13,10 @@ import re
 import shutil
 import stat
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+
+from opgen import ending
 
 _NAME = re.compile(r"\.build-[0-9a-f]{16}")
 _LOCK = "opgen.lock"
@@ -27,7 +30,7 @@ def workplace(place: Path) -> Iterator[Path]:
     """
     made = make_folders(place)
     folder = place.resolve() / f".build-{os.urandom(8).hex()}"
-    try:
+    with ending.cleaned(folder, partial(_remove, folder, made)):
         sweep(place)
         folder.mkdir(mode=0o700)
         unlocked = folder / f"{_LOCK}.new"
@@ -37,9 +40,11 @@ def workplace(place: Path) -> Iterator[Path]:
             inner = folder / "files"
             inner.mkdir()
             yield inner
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        remove_empty(made)
+
+
+def _remove(folder: Path, made: list[Path]) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    remove_empty(made)
 
 
 def write(path: Path, text: str) -> Path:

@@ -11,6 +11,7 @@ import click
 
 from opgen.cli import streams
 from opgen.cli.errors import USER_ERROR, reported, say
+from opgen.cli.interrupts import ended_in_machine_code
 from opgen.diagnostics import InternalError
 
 INTERRUPTED = 130
@@ -29,7 +30,7 @@ class OpgenGroup(click.Group):
     def main(self, *args: Any, **kwargs: Any) -> NoReturn:  # click's own signature
         """Runs the command line and leaves with its exit code, whatever became of stdout and stderr."""
         streams.complete()
-        with streams.ended_by_signals():
+        with streams.ended_by_signals(), ended_in_machine_code():
             code = self._code(*args, **{**kwargs, "standalone_mode": False})
         sys.exit(code if streams.flush() else code or USER_ERROR)
 

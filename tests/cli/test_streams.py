@@ -56,6 +56,7 @@ def test_a_reader_that_left(tmp_path: Path, bad: Path, good: Path, stream: str, 
 
 
 SLOW = """
+import ctypes, time
 from opgen.bindings.c import build
 
 def link(*given):
@@ -68,6 +69,11 @@ from opgen.cli import main
 main()
 """
 """The command line with a linker that does not end."""
+
+
+STUCK = SLOW.replace("time.sleep(60)", "mutex = ctypes.create_string_buffer(64)\n    "
+                     "[ctypes.CDLL(None).pthread_mutex_lock(mutex) for _ in range(2)]")  # fmt: skip
+"""The command line with machine code that does not return, and to whose end Python's signal handlers would wait."""
 
 
 def _as_at_a_terminal() -> None:
@@ -103,6 +109,22 @@ def test_a_build_that_is_ended_leaves_nothing(
         assert {p.name for p in out.iterdir()} == {
             ".build-mine", "examples", "include", "lib", "small.built", "src",
         }  # fmt: skip
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_machine_code_that_does_not_return_is_ended(
+    tmp_path: Path, good: Path, number: signal.Signals, code: int
+) -> None:
+    command = [sys.executable, "-c", STUCK, "build", "small.op", "-o", "out", "--jobs", "1"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, cwd=tmp_path, env=_env(), preexec_fn=_as_at_a_terminal, **pipes) as child:
+        assert child.stdout is not None
+        assert child.stderr is not None
+        assert child.stdout.readline() == b"linking\n"
+        child.send_signal(number)
+        assert child.wait(timeout=30) == code
+        assert child.stderr.read() == (b"\ninterrupted\n" if number == signal.SIGINT else b"")
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_build_that_fails_leaves_no_folder(here: Run, good: Path, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import sys
 from dataclasses import dataclass
 from typing import IO, TypeAlias
 
+from opgen import ending
 from opgen.compiler.algorithms import Mode, algorithms, mode
 from opgen.diagnostics import InternalError
 from opgen.graph.kernels.kernels import Built, Wanted, make
@@ -44,6 +45,7 @@ class Worker:
         self._mode = mode()
         command = [sys.executable, "-c", _START, json.dumps(sys.path)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        ending.at_ending(self, self._process.kill)
 
     def build(self, want: Wanted) -> Answer:
         """The kernel, or the error with which building it ended.  Raises WorkerLostError."""
@@ -63,6 +65,7 @@ class Worker:
         """End the process; what it is building is lost."""
         self._process.kill()
         self._process.wait()
+        ending.done(self)
 
     def close(self) -> None:
         """Give back what belongs to a process that has ended, when nobody waits for a kernel any more."""
