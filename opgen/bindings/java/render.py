@@ -13,6 +13,7 @@ from opgen.bindings.c.text import string as c_string
 from opgen.bindings.cpp.render import VERSION
 from opgen.bindings.java.layout import call
 from opgen.bindings.java.names import check_package
+from opgen.bindings.java.plain import plain_sources
 from opgen.bindings.java.tags import with_tags
 from opgen.bindings.java.text import javadoc, javadoc_text, joined, line_comment, string
 from opgen.bindings.java.view import JavaView, java_view
@@ -42,38 +43,12 @@ environment.filters |= {
 }
 environment.globals["call"] = call
 
-_RUNTIME = {
-    "internal": """
-        Block Builder Buffers Call Dense Done Eager Element Environment Failure Given Halves Loader Memory Names Native
-        Nested Node Objects OpDef OpTable Recording Rows Run Shapes Smalls Step Typed Value
-    """,
-    "current": """
-        AbstractOperation CallBuilder EagerOperation EagerSession ExecutionEnvironment Graph GraphOperation Operand
-        Operation OperationBuilder Output RawTensor Result Session Tensor
-    """,
-    "current/op": "Op OpScope Ops RawOp Scope",
-    "current/core": "Constant Placeholder",
-    "ndarray": "IllegalRankException NdArray NdArrays NdArraySequence Shape Shaped StdArrays",
-    "ndarray/buffer": "DataBuffer DataBuffers",
-    "legacy": """
-        AbstractOperation CallBuilder DataType EagerSession ExecutionEnvironment Graph GraphOperation Operand
-        Operation OperationBuilder Output Session Shape Tensor Tensors
-    """,
-    "legacy/op": "Op Operands PrimitiveOp Scope",
-    "legacy/core": "Constant Placeholder",
-    "exceptions": "TensorFlowException",
-    "proto": "DataType",
-    "types/family": "TFloating TIntegral TNumber TType",
-}
-"""The classes that are the same for every op, by their folder of templates."""
-
-_PACKAGES = {
-    "current": "",
-    "current/op": "op",
-    "current/core": "op/core",
-    "legacy/core": "legacy/op/core",
-}
-"""The package of a folder, within the root, where it is another."""
+_RUNTIME = """
+    internal/Buffers internal/Element internal/Loader internal/Native internal/Objects internal/OpTable internal/Smalls
+    internal/Typed legacy/DataType legacy/Tensor legacy/Tensors legacy/op/core/Constant ndarray/NdArrays
+    ndarray/StdArrays ndarray/buffer/DataBuffers op/Ops op/core/Constant proto/DataType
+"""
+"""The templates of one class each, for all ops and types of a library."""
 
 
 @dataclass(frozen=True)
@@ -124,9 +99,9 @@ def _sources(v: JavaView) -> Iterator[tuple[str, str]]:
     def text(template: str, **values: object) -> str:
         return _render(f"{template}.java.jinja", v=v, p=v.package, home=f"{v.package}.internal", **values)
 
-    for folder, names in _RUNTIME.items():
-        for name in names.split():
-            yield f"{_PACKAGES.get(folder, folder)}/{name}".lstrip("/"), text(f"{folder}/{name}")
+    yield from plain_sources(v.package)
+    for path in _RUNTIME.split():
+        yield path, text(path)
     for e in _EXCEPTIONS:
         yield f"exceptions/{e.name}", text("exceptions/Kind", e=e)
     for k in v.kinds:
@@ -146,7 +121,7 @@ def _ops(v: JavaView) -> Iterator[tuple[str, str]]:
     def text(template: str, **values: object) -> str:
         return _render(f"{template}.java.jinja", v=v, p=v.package, home=f"{v.package}.internal", **values)
 
-    yield f"op/{v.group_class}", text("current/op/GroupOps")
+    yield f"op/{v.group_class}", text("op/GroupOps")
     for op in v.ops:
         for face in (op.current, op.legacy):
             path = face.package.replace(".", "/").removeprefix(f"{v.folder}/")

@@ -1,0 +1,4 @@
+package opgen.legacy.op;
+
+/** A call of an op. */
+public interface Op {}

@@ -1,0 +1,5 @@
+package opgen.types.family;
+
+/** Any tensor of integers. */
+public interface TIntegral extends TNumber {
+}
