@@ -15,7 +15,7 @@ from pathlib import Path
 from opgen.bindings.commit import commit
 from opgen.bindings.manifest import LIMIT, SUFFIX, Manifest, source_of
 from opgen.bindings.owned import head, require_folders, require_owned
-from opgen.bindings.workplace import workplace
+from opgen.bindings.workplace import locked, workplace
 
 LISTINGS = "listings"
 """The one folder within a folder of generated files."""
@@ -54,19 +54,24 @@ def changes(folder: Path, files: Mapping[str, str], manifests: Sequence[Manifest
     return Changes(written, tuple(sorted(removed)), tuple(dict.fromkeys(notes)))
 
 
-def apply_changes(folder: Path, files: Mapping[str, str], manifests: Sequence[Manifest], wanted: Changes) -> None:
-    """Write and remove: all of it, or nothing.  The manifests come last: if the process is killed among the renames,
-    the next run removes what this one was about to.
+def apply_changes(
+    folder: Path, files: Mapping[str, str], manifests: Sequence[Manifest], overwrite: bool = False
+) -> Changes:
+    """Write and remove: all of it, or nothing; return what was done.  The manifests come last: if the process is killed
+    among the renames, the next run removes what this one was about to.
     """
+    wanted = changes(folder, files, manifests, overwrite)
     if not wanted:
-        return
+        return wanted
     texts = {**files, **{m.name: str(m) for m in manifests}}
-    data = {name: texts[name].encode() for name in wanted.written}
-    with workplace(folder) as work:
+    with workplace(folder) as work, locked(folder):
+        wanted = changes(folder, files, manifests, overwrite)  # another process may have written meanwhile
+        data = {name: texts[name].encode() for name in wanted.written}
         staged = {name: work / str(number) for number, name in enumerate(sorted(data, key=lambda n: n not in files))}
         for name, path in staged.items():
             path.write_bytes(data[name])
         commit(folder, [*staged.items()], wanted.removed, work)
+    return wanted
 
 
 def _differs(path: Path, text: str, overwrite: bool) -> bool:

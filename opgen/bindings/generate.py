@@ -58,10 +58,8 @@ def generate(
     opgen did not write are replaced only with `overwrite`.  `progress` is told what is being done.
     """
     made = make(specs, progress)
-    wanted = changes(folder, made.files, made.manifests, overwrite)
-    if write:
-        apply_changes(folder, made.files, made.manifests, wanted)
-    return wanted
+    finish = apply_changes if write else changes
+    return finish(folder, made.files, made.manifests, overwrite)
 
 
 def make(specs: Sequence[Path], progress: Progress | None = None) -> Generated:

@@ -7,7 +7,6 @@ was (`commit.py`).
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -17,7 +16,7 @@ from pathlib import Path
 from opgen.bindings.commit import commit
 from opgen.bindings.owned import require_folders, require_owned
 from opgen.bindings.record import Record
-from opgen.bindings.workplace import workplace
+from opgen.bindings.workplace import locked, workplace
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class Output:
         """Move all files to the folder."""
         names = sorted(p.relative_to(self.tree).as_posix() for p in self.tree.rglob("*") if not _is_folder(p))
         record = Record.name(self.prefix)
-        with _locked(self.folder):
+        with locked(self.folder):
             before, made = Record.read(self.folder / record), Record.of(self.tree, names)
             differing = [n for n in names if not _same(self.folder / n, self.tree / n)]
             self.require_owned([*differing, record])
@@ -80,17 +79,6 @@ def output(folder: Path, prefix: str, source: str, overwrite: bool = False) -> I
         found = Output(folder, prefix, source, overwrite, tree)
         yield found
         found.publish()
-
-
-@contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Keep other builds from moving files into the folder meanwhile."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _is_folder(path: Path) -> bool:

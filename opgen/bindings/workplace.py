@@ -1,7 +1,7 @@
 """A hidden folder in which files are made before they take their places: gone afterwards.
 
 If its process was killed, the next one removes it: a lock is held on a file in it as long as its process lives, and a
-folder whose lock is free was left behind.
+folder whose lock is free was left behind.  So was an old one that was killed before it had a lock.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import stat
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -20,6 +21,9 @@ from opgen import ending
 
 _NAME = re.compile(r"\.build-[0-9a-f]{16}")
 _LOCK = "opgen.lock"
+_NEW = f"{_LOCK}.new"
+_BEGUN_SECONDS = 3600.0
+"""A workplace without a lock that is older than this was left by a process that died; a younger one is just begun."""
 
 
 @contextlib.contextmanager
@@ -33,7 +37,7 @@ def workplace(place: Path) -> Iterator[Path]:
     with ending.cleaned(folder, partial(_remove, folder, made)):
         sweep(place)
         folder.mkdir(mode=0o700)
-        unlocked = folder / f"{_LOCK}.new"
+        unlocked = folder / _NEW
         with open(unlocked, "x") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             unlocked.rename(folder / _LOCK)  # a lock that can be seen is held
@@ -45,6 +49,17 @@ def workplace(place: Path) -> Iterator[Path]:
 def _remove(folder: Path, made: list[Path]) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     remove_empty(made)
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other processes from moving files into a folder meanwhile."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def write(path: Path, text: str) -> Path:
@@ -81,7 +96,11 @@ def sweep(place: Path) -> None:
 
 
 def _remove_if_left(folder: Path) -> None:
-    """Remove a workplace whose process is gone; without a lock it is one that was just begun, or somebody else's."""
+    """Remove a workplace whose process is gone; one that holds anything but a lock, and no lock, is somebody else's."""
+    if not (folder / _LOCK).exists():
+        if time.time() - folder.stat().st_mtime > _BEGUN_SECONDS and {p.name for p in folder.iterdir()} <= {_NEW}:
+            shutil.rmtree(folder)
+        return
     with open(folder / _LOCK) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         shutil.rmtree(folder)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import random
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
@@ -29,9 +31,7 @@ def _changes(folder: Path, files: dict[str, str]) -> Changes:
 
 
 def _update(folder: Path, files: dict[str, str]) -> Changes:
-    wanted = _changes(folder, files)
-    apply_changes(folder, files, [_manifest(files)], wanted)
-    return wanted
+    return apply_changes(folder, files, [_manifest(files)])
 
 
 def test_only_what_differs_is_written(tmp_path: Path) -> None:
@@ -43,6 +43,23 @@ def test_only_what_differs_is_written(tmp_path: Path) -> None:
     changed = files | {"listings/b.md": HEAD + "3"}
     assert _update(tmp_path, changed) == Changes(("listings/b.md",), ())
     assert (tmp_path / "x.py").stat().st_mtime_ns == before
+
+
+def test_nothing_is_written_while_another_process_writes(tmp_path: Path) -> None:
+    """The lock is the one that `opgen build` takes on its folder; what is there is looked at again under it."""
+    other = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(other, fcntl.LOCK_EX)
+    found: list[Changes] = []
+    thread = threading.Thread(target=lambda: found.append(_update(tmp_path, {"x.py": HEAD, "py.typed": ""})))
+    thread.start()
+    thread.join(0.3)
+    assert thread.is_alive()
+    assert not (tmp_path / "x.py").exists()
+    (tmp_path / "py.typed").write_text("")
+    os.close(other)
+    thread.join(30)
+    assert found == [Changes(("x.manifest", "x.py"), ())]
+    assert (tmp_path / "x.py").read_text() == HEAD
 
 
 def test_what_the_manifest_lists_goes_when_it_is_stale(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -185,12 +186,28 @@ def test_the_place_of_a_living_process_stays(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("held", [(), ("opgen.lock.new",)])
+def test_a_workplace_that_never_had_its_lock_goes_after_an_hour(held: tuple[str, ...], tmp_path: Path) -> None:
+    from opgen.bindings.workplace import workplace
+
+    left = tmp_path / ".build-0123456789abcdef"
+    left.mkdir()
+    for name in held:
+        (left / name).touch()
+    with workplace(tmp_path):
+        assert left.is_dir()
+    os.utime(left, (time.time() - 3700,) * 2)
+    with workplace(tmp_path):
+        assert not left.exists()
+
+
 def test_a_folder_that_looks_like_a_workplace_and_has_no_lock_stays(tmp_path: Path) -> None:
     from opgen.bindings.workplace import sweep
 
     theirs = tmp_path / ".build-0123456789abcdef"
     theirs.mkdir()
     (theirs / "file").write_text("mine")
+    os.utime(theirs, (time.time() - 3700,) * 2)
     sweep(tmp_path)
     assert (theirs / "file").read_text() == "mine"
 

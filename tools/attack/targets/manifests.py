@@ -66,6 +66,6 @@ class Manifests(Target):
 
 
 def _write(folder: Path, made: Generated) -> None:
-    from opgen.bindings.files import apply_changes, changes
+    from opgen.bindings.files import apply_changes
 
-    apply_changes(folder, made.files, made.manifests, changes(folder, made.files, made.manifests))
+    apply_changes(folder, made.files, made.manifests)
