@@ -7,6 +7,8 @@
     algorithms("off")           a `with` block whose calls are computed by definitions only; "all": by any algorithm
     empty(shape, dtype)         a new array on a cache line, which kernels read faster than most of numpy's own
     to_device(array)            a copy of an array on a CUDA device, for calls that run there in place
+    record()                    a `with` block that lists the calls in it, kernel by kernel, with times
+    last_call()                 the call that was recorded last
     counters()                  for each op how many kernels were made for certain sizes, and how many for any
     ops                         the operators that come with opgen: `opgen.ops.nn`, `opgen.ops.onnx`
     __version__                 the version of opgen, as text
@@ -25,10 +27,15 @@ if TYPE_CHECKING:
     from opgen.compiling import compile
     from opgen.runtime.call.counters import counters
     from opgen.runtime.call.placement import device, to_device
+    from opgen.runtime.call.record import CallRun, Calls, last_call, record
+    from opgen.runtime.kernels.ran import KernelRun
     from opgen.runtime.memory.empty import empty
     from opgen.version import VERSION as __version__
 
 __all__ = [
+    "CallRun",
+    "Calls",
+    "KernelRun",
     "__version__",
     "algorithms",
     "compile",
@@ -36,12 +43,17 @@ __all__ = [
     "device",
     "empty",
     "gradient",
+    "last_call",
     "load",
     "ops",
+    "record",
     "to_device",
 ]
 
 _PLACES = {
+    "CallRun": ("opgen.runtime.call.record", "CallRun"),
+    "Calls": ("opgen.runtime.call.record", "Calls"),
+    "KernelRun": ("opgen.runtime.kernels.ran", "KernelRun"),
     "__version__": ("opgen.version", "VERSION"),
     "algorithms": ("opgen.compiler.algorithms", "algorithms"),
     "compile": ("opgen.compiling", "compile"),
@@ -49,8 +61,10 @@ _PLACES = {
     "device": ("opgen.runtime.call.placement", "device"),
     "empty": ("opgen.runtime.memory.empty", "empty"),
     "gradient": ("opgen.bindings.python.live", "gradient"),
+    "last_call": ("opgen.runtime.call.record", "last_call"),
     "load": ("opgen.bindings.python.live", "load"),
     "ops": ("opgen.ops", None),
+    "record": ("opgen.runtime.call.record", "record"),
     "to_device": ("opgen.runtime.call.placement", "to_device"),
 }
 """The module that has each public name, and the name there; None for the module itself."""

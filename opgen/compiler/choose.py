@@ -55,6 +55,11 @@ class Chooser:
                 best, least = kernel, estimate
         return best
 
+    def algorithm_of(self, kernel: Kernel) -> str | None:
+        """The name of the algorithm by which a kernel of the op computes; None for the definition."""
+        own = f"{self._op.function_name}_"
+        return next((a.name for a in self._op.algorithms if kernel.name.startswith(f"{own}{a.name}_")), None)
+
     def _candidates(self, call: Environment) -> Iterator[Algorithm]:
         wanted = mode()
         for algorithm in self._op.algorithms if wanted != "off" else ():

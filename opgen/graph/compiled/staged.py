@@ -201,8 +201,8 @@ class StagedModel(CompiledModel):
         if not self.programs:
             raise UserError(f"{self.name} has not run yet: there are no sizes to explain it for")
         from opgen.graph.compiled.random_inputs import drawn
-        from opgen.graph.program.clock import step_seconds
         from opgen.graph.program.explain import explained
+        from opgen.graph.program.step_times import step_seconds
 
         if not super().programs:
             titles = (f"# part {number + 1} of {len(self.parts)}\n" for number in range(len(self.parts)))

@@ -16,18 +16,28 @@ SPARE = 256
 """How many kernels stay loaded when no program holds them."""
 
 
+@dataclass(frozen=True)
+class Origin:
+    """What a kernel was made from: an op by name, its definition or an algorithm, and certain sizes or any."""
+
+    op: str = ""
+    algorithm: str | None = None
+    specialized: bool = True
+
+
 @dataclass(frozen=True, eq=False)
 class LoadedKernel:
     """A kernel's address, good for as long as this object lives, and its object code, whatever becomes of the cache.
 
-    `op` is the name of the op that it was made for.
+    `built` is True if this process built it.
     """
 
     address: int
     library: Library
     code: bytes
     symbol: str
-    op: str
+    origin: Origin
+    built: bool
 
 
 class Loaded:
@@ -77,13 +87,13 @@ def holding() -> contextlib.AbstractContextManager[None]:
     return _loaded.holding()
 
 
-def loaded_code(key: str, symbol: str, code: bytes, op: str) -> LoadedKernel:
+def loaded_code(key: str, symbol: str, code: bytes, origin: Origin, built: bool = False) -> LoadedKernel:
     """A kernel in the process, loaded if it is not there yet."""
     with BUILD:
         found = _loaded.get(key)
         if found is None:
-            library = load_kernel(code, symbol, op)
-            found = LoadedKernel(library.address(symbol), library, code, symbol, op)
+            library = load_kernel(code, symbol, origin.op)
+            found = LoadedKernel(library.address(symbol), library, code, symbol, origin, built)
             _loaded.put(key, found)
         return found
 

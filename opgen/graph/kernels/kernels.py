@@ -27,7 +27,7 @@ from opgen.compiler.limits import CheckedKernel
 from opgen.compiler.sharing import Work, is_for_one, work_of
 from opgen.graph.ir.bound import Bound, Kind
 from opgen.graph.ir.nodes import Op
-from opgen.graph.kernels.code import LoadedKernel, loaded_code, remembered
+from opgen.graph.kernels.code import LoadedKernel, Origin, loaded_code, remembered
 from opgen.graph.kernels.symbolic import CLOSED, Opening, opened
 from opgen.graph.kernels.transfer import built
 from opgen.graph.plan.in_place import Pairs
@@ -55,8 +55,8 @@ class KernelCode:
     `room` is None if it allocates by the C library.  `alone`: the thread that calls it does all its work; `work` tells
     whether that is so for given parameters.  After the tensors that it reads it takes what `first` makes, once, of
     constants alone, of these types and shapes (`made`).  `in_place` are the positions of tensors that it finds where it
-    leaves results, with those of the results: these tensors it does not take.  `op` is the name of the op that it was
-    made for; another op may have an equal kernel.
+    leaves results, with those of the results: these tensors it does not take.  Another op than that of its `origin` may
+    have an equal kernel.
     """
 
     key: str
@@ -69,7 +69,7 @@ class KernelCode:
     first: KernelCode | None = None
     made: tuple[Kind, ...] = ()
     in_place: Pairs = ()
-    op: str = field(default="", compare=False)
+    origin: Origin = field(default=Origin(), compare=False)
 
 
 @dataclass(frozen=True)
@@ -213,15 +213,16 @@ def make(want: Wanted) -> Built:
     code = _code_of(key, made, kernel.parameters, alone, work)
     places_of = tuple(tensors.index(x.name) for x in generic.inputs)
     over = tuple((places_of[i], r) for i, r in made.in_place)
-    op = call.op.spec.name
-    code = replace(code, reads=tuple(places_of[i] for i in code.reads), in_place=over, op=op)
+    algorithm = Chooser(call.op.module, call.op.spec, call.variant).algorithm_of(kernel)
+    origin = Origin(call.op.spec.name, algorithm, all(p.dtype.is_float for p in kernel.parameters))
+    code = replace(code, reads=tuple(places_of[i] for i in code.reads), in_place=over, origin=origin)
     if made.first is None:
         pickled.put(want.key, code)
         return code, (made.code,)
     key = cache.key_of({"first": made.first.symbol, "reads": repr(made.first.reads), **machine_identity()})
     pickled.put(key, made.first)
     first = _code_of(key, made.first, (), False, None)
-    first = replace(first, reads=tuple(places_of[i] for i in first.reads), symbol=made.first.symbol, op=op)
+    first = replace(first, reads=tuple(places_of[i] for i in first.reads), symbol=made.first.symbol, origin=origin)
     code = replace(code, first=first, made=made.made)
     pickled.put(want.key, code)
     return code, (made.code, made.first.code)
@@ -306,4 +307,6 @@ def loaded(code: KernelCode, given: bytes | None = None) -> LoadedKernel | None:
         return found
     kept = None if given is not None else pickled.take(code.key, _Object)
     content = given if kept is None else kept.code
-    return None if content is None else loaded_code(code.key, code.symbol, content, code.op)
+    if content is None:
+        return None
+    return loaded_code(code.key, code.symbol, content, code.origin, built=given is not None)

@@ -1,56 +1,55 @@
-"""How long each step of a program takes: the same steps, with the processor's counter read between them."""
+"""A program that tells how long each step takes: the same steps, with the processor's counter read between them."""
 
 from __future__ import annotations
 
 import ctypes
-import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from opgen.compiler import toolchain
-from opgen.diagnostics import InternalError
-from opgen.dtypes import DTYPES
-from opgen.graph.ir.nodes import Array
-from opgen.graph.program.loaded import LoadedProgram
-from opgen.graph.program.program import ENTRY
-from opgen.graph.program.program_ir import entry_ir
+from opgen.graph.program.program_ir import Entry, entry_ir
+from opgen.graph.program.runnable import ENTRY
 from opgen.runtime.memory.address import address
-from opgen.runtime.memory.buffers import empty_aligned
 from opgen.runtime.native.library import load_library
 
 
 @dataclass(frozen=True)
-class Taken:
-    """Seconds of a program by one thread: `steps` has the least of each step, `whole` is the median of all runs."""
+class ClockedRun:
+    """A run: its status, and the word that a failed step reports; the seconds of all of it, and of each step."""
 
-    steps: Sequence[float]
+    status: int
+    reported: int
     whole: float
+    steps: Sequence[float]
 
 
-def step_seconds(loaded: LoadedProgram, inputs: Mapping[str, Array], runs: int = 5) -> Taken:
-    """Measure a program in some runs by one thread, after one that warms the caches."""
-    program = loaded.program
-    tensors = [np.ascontiguousarray(inputs[v.name]) for v in program.inputs]
-    tensors += [empty_aligned(v.shape, v.dtype) for v in program.outputs]
-    ticks = np.zeros(len(program.entry.launches) + 1, np.int64)
-    target = toolchain.host()
-    code = toolchain.object_code(entry_ir(ENTRY, program.entry, target, clock=len(tensors)), target, bound=True)
-    library = load_library(code, ENTRY, owner=program.name)
-    arena = empty_aligned((max(1, program.arena_bytes(1)),), DTYPES["uint8"])
-    kernels, weights = loaded.tables
-    table = (ctypes.c_int64 * (len(tensors) + 1))(*map(address, tensors), address(ticks))
-    function = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 5, ctypes.c_int64)(library.address(ENTRY))
-    taken: list[list[float]] = []
-    wholes: list[float] = []
-    for _ in range(runs + 1):
+class ClockedEntry:
+    """The entry of a program, loaded, with a clock; `tensors` are its inputs and outputs."""
+
+    def __init__(self, name: str, entry: Entry, tensors: int) -> None:
+        """Raises NoCompilerError where there is no LLVM."""
+        target = toolchain.host()
+        code = toolchain.object_code(entry_ir(ENTRY, entry, target, clock=tensors), target, bound=True)
+        self._steps = len(entry.launches)
+        self._library = load_library(code, ENTRY, owner=name)
+        self._function = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 5, ctypes.c_int64)(
+            self._library.address(ENTRY)
+        )
+
+    def run(
+        self, tensors: Sequence[ctypes.c_int64 | int], tables: tuple[int, int], arena: int, parallel: int, threads: int
+    ) -> ClockedRun:
+        """Run on tensors at these addresses.  `tables` are of kernels and of weights, `parallel` is the parallel loop
+        (0: none).
+        """
+        ticks = np.zeros(self._steps + 1, np.int64)
+        words = (ctypes.c_int64 * (len(tensors) + 1))(*tensors, address(ticks))
+        kernels, weights = tables
         begin = time.perf_counter()
-        if function(kernels, ctypes.addressof(table), weights, address(arena), None, 1):
-            raise InternalError(f"a step of '{program.name}' failed while its time was measured")
-        elapsed = time.perf_counter() - begin
-        wholes.append(elapsed)
+        status = self._function(kernels, ctypes.addressof(words), weights, arena, parallel, threads)
+        whole = time.perf_counter() - begin
         counts = np.diff(ticks)
-        taken.append([float(c) * elapsed / max(1, int(counts.sum())) for c in counts])
-    return Taken([min(step) for step in zip(*taken[1:], strict=True)], statistics.median(wholes[1:]))
+        return ClockedRun(status, words[0], whole, [float(c) * whole / max(1, int(counts.sum())) for c in counts])

@@ -14,8 +14,8 @@ from opgen.graph.kernels.kernels import lowered
 from opgen.graph.passes.base import Report
 from opgen.graph.plan.in_place import Pairs
 from opgen.graph.program.amounts import UNIT, count, memory
-from opgen.graph.program.clock import Taken
 from opgen.graph.program.program import Program
+from opgen.graph.program.step_times import Taken
 from opgen.machine import Machine
 from opgen.runtime.kernels.run import evaluate
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from opgen.diagnostics import CheckFailed, InternalError
+from opgen.diagnostics import CheckFailed, InternalError, UserError
 from opgen.graph.kernels.code import LoadedKernel
 from opgen.graph.program.arena import ArenaPool, arena_code
 from opgen.graph.program.arena_ir import FIRST_TENSOR, NO_ARENA, RECORD_WORDS
-from opgen.graph.program.runnable import ENTRY, Runnable
+from opgen.graph.program.runnable import ENTRY, NodeStep, Runnable
 from opgen.graph.program.weights import Row, array_of
 from opgen.loop.status import FIRST_CHECK, OK, OUT_OF_MEMORY
 from opgen.runtime import threads
@@ -19,7 +20,9 @@ from opgen.runtime.memory.address import address
 from opgen.runtime.native.library import load_library
 
 if TYPE_CHECKING:
+    from opgen.graph.program.clock import ClockedEntry
     from opgen.graph.program.program import Program
+    from opgen.runtime.kernels.ran import KernelRun
 
 _TRIES = 100
 """How often a run looks for an arena again that other runs took from it."""
@@ -39,6 +42,7 @@ class LoadedProgram:
     def __init__(
         self,
         runnable: Runnable,
+        steps: Sequence[NodeStep],
         kernels: Sequence[LoadedKernel],
         rows: Sequence[Row],
         pool: ArenaPool,
@@ -46,11 +50,13 @@ class LoadedProgram:
     ) -> None:
         """`program` gives what it is made of, for those who ask."""
         self.runnable = runnable
+        self.steps = tuple(steps)
         self.pool = pool
         self.rows = tuple(rows)
         self.codes = tuple(kernels)
         self._made_of = program
         self._library = load_library(runnable.code, ENTRY, owner=runnable.name)
+        self._clocked: ClockedEntry | None = None
         self._records: dict[int, Words] = {}
         self._kernel_table = _table(k.address for k in self.codes)
         self._weight_table = _table(0 if a is None else address(a) for a in map(array_of, self.rows))
@@ -69,6 +75,15 @@ class LoadedProgram:
     def tables(self) -> tuple[int, int]:
         """The addresses of the entry's tables of kernels and of weights, good for as long as this object lives."""
         return ctypes.addressof(self._kernel_table), ctypes.addressof(self._weight_table)
+
+    def clocked(self) -> ClockedEntry:
+        """The entry with a clock, made when it is first asked for.  Raises NoCompilerError where there is no LLVM."""
+        if self._clocked is None:
+            from opgen.graph.program.clock import ClockedEntry
+
+            program = self.program
+            self._clocked = ClockedEntry(program.name, program.entry, len(program.inputs) + len(program.outputs))
+        return self._clocked
 
     def bind(self) -> BoundProgram:
         """The program as something that calls are launched on."""
@@ -137,6 +152,42 @@ class BoundProgram(Launchable):
             raise MemoryError("too many runs at once")
         if status != OK:
             self._raise_for(status, words[FIRST_TENSOR])
+
+    def timed(self, op: str, addresses: Sequence[ctypes.c_int64 | int]) -> tuple[float, tuple[KernelRun, ...]]:
+        """Run, and return the seconds that it took and the kernels that ran; they have no times without a compiler."""
+        self._settle()
+        try:
+            clocked = self._program.clocked()
+        except UserError:  # of the model, which cannot be read any more, or of LLVM, which is not installed
+            begin = time.perf_counter()
+            self(addresses)
+            return time.perf_counter() - begin, self._kernel_runs([None] * len(self._program.steps))
+        pool, count = self._program.pool, self._count
+        slot = pool.take(int(self._record[RECORD_WORDS - 1]))
+        if slot < 0:
+            raise MemoryError("too many runs at once")
+        try:
+            parallel = threads.parallel_for().address if count > 1 else 0
+            run = clocked.run(addresses, self._program.tables, pool.arena(slot), parallel, count)
+        finally:
+            pool.give(slot)
+        if run.status != OK:
+            self._raise_for(run.status, run.reported)
+        return run.whole, self._kernel_runs(run.steps)
+
+    def _kernel_runs(self, seconds: Sequence[float | None]) -> tuple[KernelRun, ...]:
+        from opgen.runtime.kernels.kernel import hash_of
+        from opgen.runtime.kernels.ran import KernelRun
+
+        codes = self._program.codes
+        hashes = [hash_of(kernel.code) for kernel in codes]
+        found = []
+        for step, taken in zip(self._program.steps, seconds, strict=True):
+            kernel = codes[step.kernel]
+            made = (kernel.symbol, hashes[step.kernel], kernel.origin.algorithm, kernel.origin.specialized)
+            count = self._count if step.shared else 1
+            found.append(KernelRun(step.op, *made, kernel.built, count, taken, step.node))
+        return tuple(found)
 
     def _raise_for(self, result: int, reported: int) -> None:
         from opgen.graph.program.program_ir import failure_of

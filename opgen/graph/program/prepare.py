@@ -17,7 +17,8 @@ from opgen.graph.kernels.parallel_build import Progress
 from opgen.graph.plan.lives import ALIGNMENT
 from opgen.graph.program.arena import ArenaPool
 from opgen.graph.program.loaded import LoadedProgram
-from opgen.graph.program.program import Openings, Prepared, Program, program
+from opgen.graph.program.program import Openings, Prepared, Program, program, steps_of
+from opgen.graph.program.runnable import NodeStep
 from opgen.graph.program.weights import Row, Store, array_of
 from opgen.loop.status import OK
 from opgen.runtime import threads
@@ -32,9 +33,10 @@ class MissingKernelError(InternalError):
 
 @dataclass(frozen=True)
 class Complete:
-    """A program with its kernels in the process, and those that prepare constants for it."""
+    """A program with its steps and its kernels in the process, and those that prepare constants for it."""
 
     program: Program
+    steps: tuple[NodeStep, ...]
     kernels: tuple[LoadedKernel, ...]
     preparing: tuple[LoadedKernel, ...]
 
@@ -43,15 +45,19 @@ def complete(graph: Graph, openings: Openings | None = None, progress: Progress 
     """The program of a graph and its kernels; built anew if the cache has the program, and not all of them any more."""
     with holding():
         try:
-            return with_kernels(program(graph, openings, progress))
+            return with_kernels(program(graph, openings, progress), graph)
         except MissingKernelError:
-            return with_kernels(program(graph, openings, progress, anew=True))
+            return with_kernels(program(graph, openings, progress, anew=True), graph)
 
 
-def with_kernels(made: Program) -> Complete:
-    """A program and its kernels.  Raises MissingKernelError if the code of one is neither here nor in the cache."""
+def with_kernels(made: Program, graph: Graph) -> Complete:
+    """The program of a graph and its kernels.
+
+    Raises MissingKernelError if the code of one is neither here nor in the cache.
+    """
     kernels = tuple(_found(code, made.name) for code in made.kernels)
-    return Complete(made, kernels, tuple(_found(work.kernel, made.name) for work in made.prepared))
+    preparing = tuple(_found(work.kernel, made.name) for work in made.prepared)
+    return Complete(made, steps_of(graph, made), kernels, preparing)
 
 
 def _found(code: KernelCode, name: str) -> LoadedKernel:
@@ -63,7 +69,8 @@ def _found(code: KernelCode, name: str) -> LoadedKernel:
 
 def load(made: Complete, weights: Sequence[Array], pool: ArenaPool, store: Store | None = None) -> LoadedProgram:
     """A program ready to run on these constants; `store` is shared by programs of one model."""
-    return LoadedProgram(made.program, made.kernels, table(made, weights, store), pool, lambda: made.program)
+    rows = table(made, weights, store)
+    return LoadedProgram(made.program, made.steps, made.kernels, rows, pool, lambda: made.program)
 
 
 def table(made: Complete, constants: Sequence[Array], store: Store | None = None) -> list[Row]:

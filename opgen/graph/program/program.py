@@ -26,7 +26,7 @@ from opgen.graph.plan.plan import Plan, Step, plan
 from opgen.graph.plan.views import view_of
 from opgen.graph.program.program_ir import Entry, Launch, Moved, entry_ir
 from opgen.graph.program.runnable import ENTRY as ENTRY
-from opgen.graph.program.runnable import Runnable
+from opgen.graph.program.runnable import NodeStep, Runnable
 from opgen.runtime.kernels.run import evaluate
 from opgen.runtime.native.words import parameter_words
 
@@ -106,6 +106,13 @@ def program(
 def constants_of(graph: Graph, node: Node) -> tuple[int, ...]:
     """Which of a node's tensors are constants, by their positions."""
     return tuple(k for k, name in enumerate(node.inputs) if name in graph.constant)
+
+
+def steps_of(graph: Graph, program: Program) -> tuple[NodeStep, ...]:
+    """Return the launches of a graph's program in order."""
+    nodes = [graph.nodes[number] for number in program.nodes]
+    launches = zip(nodes, program.entry.launches, strict=True)
+    return tuple(NodeStep(node.name, node.op.spec.name, x.kernel, x.shared) for node, x in launches)
 
 
 # Making ----------------------------------------------------------------------------------------------------------

@@ -18,11 +18,11 @@ from opgen.compiler import toolchain
 from opgen.compiler.algorithms import mode
 from opgen.compiler.keys import machine_identity
 from opgen.graph.ir.values import Array, Kind
-from opgen.graph.kernels.code import loaded_code
+from opgen.graph.kernels.code import Origin, loaded_code
 from opgen.graph.program.bucketing import Way
 from opgen.graph.program.limits import settings
 from opgen.graph.program.loaded import LoadedProgram
-from opgen.graph.program.runnable import Runnable
+from opgen.graph.program.runnable import NodeStep, Runnable
 from opgen.graph.program.weights import Held, Row, Store
 from opgen.runtime.memory import mapped as arrays
 from opgen.runtime.memory.buffers import dtype_of, empty_aligned
@@ -47,10 +47,11 @@ class _Row:
 
 @dataclass(frozen=True)
 class Record:
-    """A program.  `kernels` are the keys, symbols and object codes, and the names of the ops."""
+    """A program.  `kernels` are the keys, symbols and object codes, and what each was made from."""
 
     runnable: Runnable
-    kernels: tuple[tuple[str, str, bytes, str], ...]
+    steps: tuple[NodeStep, ...]
+    kernels: tuple[tuple[str, str, bytes, Origin], ...]
     rows: tuple[_Row | None, ...]
 
     def loaded(self, pool: ArenaPool, store: Store, program: Callable[[], Program]) -> LoadedProgram | None:
@@ -62,7 +63,7 @@ class Record:
                 return None
             rows.append(None if held is None else (held, 0))
         kernels = [loaded_code(*kernel) for kernel in self.kernels]
-        return LoadedProgram(self.runnable, kernels, rows, pool, program)
+        return LoadedProgram(self.runnable, self.steps, kernels, rows, pool, program)
 
 
 @dataclass(frozen=True)

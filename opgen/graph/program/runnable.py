@@ -12,6 +12,18 @@ ENTRY = "opgen_program"
 
 
 @dataclass(frozen=True)
+class NodeStep:
+    """A launch of an entry, for people: the name of its node and of the op, the number of its kernel, and whether
+    threads share its work.
+    """
+
+    node: str
+    op: str
+    kernel: int
+    shared: bool
+
+
+@dataclass(frozen=True)
 class Runnable:
     """`inputs`, `weights` (constants) and `outputs` as the caller knows them; `nodes` tells for each launch of the
     entry, whose object code is `code`, the node whose kernel it is, by number.  `arena` are the bytes that a run takes,

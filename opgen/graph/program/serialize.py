@@ -30,9 +30,9 @@ def record(loaded: LoadedProgram, graph: Graph) -> Record | None:
         if kept is None and array is not None:
             return None
         rows.append(kept)
-    kernels = tuple((c.key, c.symbol, k.code, c.op) for c, k in zip(program.kernels, loaded.codes, strict=True))
+    kernels = tuple((c.key, c.symbol, k.code, c.origin) for c, k in zip(program.kernels, loaded.codes, strict=True))
     plain = Runnable(**{f.name: getattr(program, f.name) for f in fields(Runnable)})
-    return Record(plain, kernels, tuple(rows))
+    return Record(plain, loaded.steps, kernels, tuple(rows))
 
 
 def _row_keys(program: Program, graph: Graph) -> Iterator[str]:

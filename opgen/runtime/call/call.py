@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import marshal
+import math
 from collections.abc import Callable, Mapping
 from ctypes import c_int64
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,6 +16,22 @@ from opgen.diagnostics.calls import ArgumentValueError
 from opgen.runtime.call.tensors import Given
 
 Value: TypeAlias = "int | float | bool | tuple[int, ...] | tuple[float, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """A tensor or a result: its name, shape and numpy's type."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    def __str__(self) -> str:
+        return f"{self.dtype.name}{list(self.shape)}"
 
 
 @dataclass(frozen=True, slots=True)

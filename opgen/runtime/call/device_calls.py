@@ -13,7 +13,9 @@ The checks are those of every call, and so are their messages.  What is particul
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import cast
 
@@ -21,7 +23,8 @@ from opgen.diagnostics.calls import ArgumentMemoryError, ArgumentTypeError, Argu
 from opgen.diagnostics.describe import describe, tensor
 from opgen.diagnostics.devices import DeviceMemoryError
 from opgen.dtypes import DTYPES
-from opgen.runtime.call.call import Call, Result, call_key
+from opgen.runtime import threads
+from opgen.runtime.call.call import Call, Result, Typed, call_key
 from opgen.runtime.call.operator import PLANS
 from opgen.runtime.call.plan import Out
 from opgen.runtime.call.tensors import Array, check_out, contiguous
@@ -67,7 +70,8 @@ class DeviceCalls:
             launch = self._launch(call, device)
             names = [b.name for b in launch.kernel.program.kernel.outputs]
             reads = {name: arrays[name] for name in launch.reads}
-            launch.kernel(reads, launch.parameters, out={n: w.memory for n, w in zip(names, written, strict=True)})
+            with _recorded(self.op, call, launch):
+                launch.kernel(reads, launch.parameters, out={n: w.memory for n, w in zip(names, written, strict=True)})
             return tuple(w.result for w in written)
 
     def copied(self, call: Call, out: Out, device: Device) -> tuple[Array, ...]:
@@ -76,7 +80,8 @@ class DeviceCalls:
         targets = self._host_results(call, out, given)
         launch = self._launch(call, device)
         reads = {name: contiguous(cast("Array", call.tensors[name])) for name in launch.reads}
-        found = tuple(cast("Array", a) for a in launch.kernel(reads, launch.parameters).values())
+        with device.current(), _recorded(self.op, call, launch):
+            found = tuple(cast("Array", a) for a in launch.kernel(reads, launch.parameters).values())
         if targets is None:
             return found
         for target, a in zip(targets, found, strict=True):
@@ -176,6 +181,31 @@ class DeviceCalls:
             dtype = numpy_dtype(DTYPES[result.dtype])
             found.append(check_out(self.op, target, result.shape, dtype, (*inputs, *found)))
         return tuple(found)
+
+
+@contextmanager
+def _recorded(op: str, call: Call, launch: DeviceLaunch) -> Iterator[None]:
+    """Record the run of a kernel in the block, which is waited for, if a block of this context records."""
+    from opgen.runtime.call.record import CallRun, recording
+
+    calls = recording() if threads.launchers_are_held() else None
+    if calls is None:
+        yield
+        return
+    from opgen.runtime.kernels.ran import KernelRun
+
+    device, name = launch.kernel.device, launch.kernel.program.kernel.name
+    device.synchronize()
+    begin = time.perf_counter()
+    yield
+    device.synchronize()
+    seconds = time.perf_counter() - begin
+    specialized = all(p.dtype.is_float for p in launch.kernel.program.kernel.parameters)
+    run = KernelRun(op, name, launch.kernel.code_hash, None, specialized, True, 1, seconds)
+    tensors = tuple(Typed(n, t.shape, t.dtype) for n, t in call.tensors.items())
+    results = tuple(Typed(r.name, r.shape, numpy_dtype(DTYPES[r.dtype])) for r in call.results)
+    attributes = {**call.words, **call.attributes}
+    calls.add(CallRun(op, tensors, attributes, results, f"cuda:{device.ordinal}", seconds, (run,)))
 
 
 def _finish(device: Device) -> None:

@@ -29,6 +29,7 @@ class _Entry:
     symbol: str
     parallel: bool
     code: str
+    algorithm: str | None
 
 
 def key_of(spec: str, op: str, call: Call, algorithms: str) -> str | None:
@@ -59,10 +60,13 @@ def take(key: str) -> CompiledKernel | None:
     entry = pickled.take(key, _Entry)
     if entry is None:
         return None
-    return load_compiled(entry.code, entry.interface, entry.symbol, entry.parallel)
+    found = load_compiled(entry.code, entry.interface, entry.symbol, entry.parallel)
+    if found is not None:
+        found.algorithm = entry.algorithm
+    return found
 
 
 def put(key: str, compiled: CompiledKernel) -> None:
     """Keep a kernel for the next process that makes this call."""
-    entry = _Entry(compiled.kernel, compiled.symbol, compiled.parallel, compiled.key)
+    entry = _Entry(compiled.kernel, compiled.symbol, compiled.parallel, compiled.key, compiled.algorithm)
     pickled.put(key, entry)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
-
-import numpy as np
+from ctypes import c_int64
+from typing import TypeAlias, cast
 
 from opgen.diagnostics import CheckFailed
 from opgen.diagnostics.calls import ArgumentMemoryError, ArgumentTypeError, ArgumentValueError, CallMemoryError
 from opgen.diagnostics.describe import describe, tensor
 from opgen.dtypes import DTYPES
-from opgen.runtime.call.call import Call, Launch
+from opgen.runtime import threads
+from opgen.runtime.call.call import Call, Launch, Typed
 from opgen.runtime.call.checks import Checks
 from opgen.runtime.call.tensors import READABLE, Array, as_out, check_out, contiguous, native
 from opgen.runtime.call.views import arrays, learn
@@ -32,32 +30,17 @@ WRITEABLE = 0x400
 """The bit of `ndarray.flags.num` that says so."""
 
 
-@dataclass(frozen=True, slots=True)
-class Typed:
-    """A tensor or a result: its name, shape and numpy's type."""
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-
-    @property
-    def nbytes(self) -> int:
-        return math.prod(self.shape) * self.dtype.itemsize
-
-    def __str__(self) -> str:
-        return f"{self.dtype.name}{list(self.shape)}"
-
-
 class Plan:
     """A kernel and the arrays that it takes: `tensors` those of the call, of which it reads some, and `results`."""
 
-    __slots__ = ("_generation", "_launch", "_launcher", "_op", "_reads", "results", "tensors")
+    __slots__ = ("_attributes", "_generation", "_launch", "_launcher", "_op", "_reads", "results", "tensors")
 
     def __init__(self, op: str, call: Call, launch: Launch) -> None:
         teach()
         names = list(call.tensors)
         self._op = op
         self._launch = launch
+        self._attributes = {**call.words, **call.attributes}
         self._reads = tuple(names.index(n) for n in launch.reads)
         self._launcher: Launcher = _never
         self._generation = -1
@@ -70,14 +53,30 @@ class Plan:
         Raises CallMemoryError if there is no memory for what is computed on the way, ArgumentValueError if elements of
         an argument are no subscripts of what they are to subscript; then nothing was written.
         """
+        addresses: list[c_int64 | int] = [*(address(arrays[i]) for i in self._reads), *(address(r) for r in results)]
         try:
-            self._launch.run([*(address(arrays[i]) for i in self._reads), *(address(r) for r in results)])
+            if threads.launchers_are_held():
+                self._record(addresses)
+            else:
+                self._launch.run(addresses)
         except CheckFailed as failed:
             if self._launch.refused is None:
                 raise
             raise self._launch.refused(failed) from None
         except MemoryError as error:
             raise CallMemoryError(f"{self._op}: not enough memory for temporary results") from error
+
+    def _record(self, addresses: list[c_int64 | int]) -> None:
+        """Run; the call is recorded if a block of this context does that."""
+        from opgen.runtime.call.record import CallRun, recording
+        from opgen.runtime.kernels.kernel import Launchable
+
+        run, calls = self._launch.run, recording()
+        if calls is None or not isinstance(run, Launchable):
+            run(addresses)
+            return
+        seconds, kernels = run.timed(self._op, addresses)
+        calls.add(CallRun(self._op, self.tensors, self._attributes, self.results, "cpu", seconds, kernels))
 
     def new(self, given: tuple[Array, ...], out: Out) -> tuple[Array, ...]:
         """Memory for the results: the caller's where it can be used, else new."""
@@ -130,8 +129,6 @@ class Plan:
 
     def launcher(self) -> Launcher:
         """The short way of running the plan, for the number of threads that is set now."""
-        from opgen.runtime import threads
-
         if self._generation != threads.generation():
             self._generation = threads.generation()
             self._launcher = self._made()

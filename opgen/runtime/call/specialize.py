@@ -314,7 +314,9 @@ class Kernels:
             from opgen.loop.bind import bind
 
             with kept_proofs(), self._noting():
-                found = build(variant.chooser.choose(bind(kernel, integers), call))
+                chosen = variant.chooser.choose(bind(kernel, integers), call)
+                found = build(chosen)
+                found.algorithm = variant.chooser.algorithm_of(chosen)
             self._keep(variant.specialized, key, found)
             self.counters.specialized += 1
         return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import weakref
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -51,6 +52,7 @@ class CudaKernel:
         self.program = emit(program) if isinstance(program, Kernel) else program
         self.device = device(0) if on is None else on
         image = compiler(self.program.source, self.device.capability)
+        self.code_hash = hashlib.sha256(image).hexdigest()
         with self.device.current():
             module = self.device.load(image)
             self._unload = weakref.finalize(self, _unload, self.device, module)

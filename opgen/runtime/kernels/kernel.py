@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import hashlib
+import time
 from abc import ABC, abstractmethod
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
@@ -26,6 +28,7 @@ from opgen.runtime.native.words import FIRST_BUFFER, parameter_words
 
 if TYPE_CHECKING:
     from opgen.codegen.llvm.target import Target
+    from opgen.runtime.kernels.ran import KernelRun
 
 Words = ctypes.Array[ctypes.c_int64]
 Finish = Callable[[Kernel], Kernel]
@@ -49,16 +52,29 @@ def _is_parallel(kernel: Kernel) -> bool:
 class CompiledKernel:
     """A kernel's machine code, ready to be called.  The code stays loaded as long as this object lives."""
 
+    algorithm: str | None = None
+    """The name of its algorithm; None if it computes by its op's definition."""
+
     def __init__(
-        self, kernel: Kernel, library: Library, key: str = "", symbol: str | None = None, parallel: bool | None = None
+        self,
+        kernel: Kernel,
+        library: Library,
+        code_hash: str = "",
+        key: str = "",
+        symbol: str | None = None,
+        parallel: bool | None = None,
+        built: bool = True,
     ) -> None:
         """`key` is that of its object code; symbol and parallel loops are found in the kernel unless they are given.
+        `built` is True if its code does not come from the cache.
 
         What stays of the kernel is its interface: a body is many objects, which every full garbage collection visits.
         """
         self.kernel = replace(kernel, body=b.EMPTY)
         self.name = kernel.name
         self.key = key
+        self.code_hash = code_hash
+        self.built = built
         self.symbol = toolchain.entry_name(kernel) if symbol is None else symbol
         self.address = library.address(self.symbol)
         self.library = library
@@ -133,6 +149,10 @@ class Launchable(ABC):
     def __call__(self, addresses: list[ctypes.c_int64 | int]) -> None:
         """Run on these tensors, inputs then outputs."""
 
+    @abstractmethod
+    def timed(self, op: str, addresses: list[ctypes.c_int64 | int]) -> tuple[float, tuple[KernelRun, ...]]:
+        """Run, and return the seconds that it took and the kernels that ran; `op` is the name of what is called."""
+
 
 class BoundKernel(Launchable):
     """A kernel whose arguments are packed but for the buffers' addresses.  Many threads may call it at once."""
@@ -186,6 +206,20 @@ class BoundKernel(Launchable):
             _raise_for(status, self._kernel.name, words)
         spares.append(words)
 
+    def timed(self, op: str, addresses: list[ctypes.c_int64 | int]) -> tuple[float, tuple[KernelRun, ...]]:
+        from opgen.runtime.kernels.ran import KernelRun
+
+        kernel, words = self._kernel, self.packed()
+        words[FIRST_BUFFER : self._end] = addresses
+        begin = time.perf_counter()
+        status = self._function(words)
+        seconds = time.perf_counter() - begin
+        if status != OK:
+            _raise_for(status, kernel.name, words)
+        specialized = all(p.dtype.is_float for p in kernel.kernel.parameters)
+        made = (kernel.symbol, kernel.code_hash, kernel.algorithm, specialized, kernel.built)
+        return seconds, (KernelRun(op, *made, threads=words[1], seconds=seconds),)
+
 
 # Building --------------------------------------------------------------------------------------------------------
 
@@ -208,9 +242,14 @@ def _remember(key: str, parallel: bool | None, compiled: CompiledKernel) -> None
         _memo.popitem(last=False)
 
 
-def _loaded(key: str, kernel: Kernel, code: bytes, parallel: bool | None) -> CompiledKernel:
+def _loaded(key: str, kernel: Kernel, code: bytes, parallel: bool | None, built: bool) -> CompiledKernel:
     library = load_kernel(code, toolchain.entry_name(kernel))
-    return CompiledKernel(kernel, library, key, parallel=parallel)
+    return CompiledKernel(kernel, library, hash_of(code), key, parallel=parallel, built=built)
+
+
+def hash_of(code: bytes) -> str:
+    """The sha256 of object code, by which people tell whether two calls ran the same."""
+    return hashlib.sha256(code).hexdigest()
 
 
 def _from_disk(key: str, kernel: Kernel, parallel: bool | None) -> CompiledKernel | None:
@@ -218,7 +257,7 @@ def _from_disk(key: str, kernel: Kernel, parallel: bool | None) -> CompiledKerne
     if code is None:
         return None
     try:
-        return _loaded(key, kernel, code, parallel)
+        return _loaded(key, kernel, code, parallel, built=False)
     except InternalError:  # whatever it is, it is not this kernel's code
         return None
 
@@ -226,7 +265,7 @@ def _from_disk(key: str, kernel: Kernel, parallel: bool | None) -> CompiledKerne
 def _build(key: str, kernel: Kernel, target: Target, parallel: bool | None, finish: Finish | None) -> CompiledKernel:
     kernel = kernel if finish is None else finish(kernel)
     code = toolchain.object_code(toolchain.emit(kernel, target), target, kernel.is_bound)
-    compiled = _loaded(key, kernel, code, parallel)
+    compiled = _loaded(key, kernel, code, parallel, built=True)
     cache.default().store(key, code)
     return compiled
 
@@ -267,7 +306,8 @@ def load_compiled(key: str, interface: Kernel, symbol: str, parallel: bool) -> C
         if code is None:
             return None
         try:
-            compiled = CompiledKernel(interface, load_kernel(code, symbol), key, symbol, parallel)
+            library = load_kernel(code, symbol)
+            compiled = CompiledKernel(interface, library, hash_of(code), key, symbol, parallel, built=False)
         except InternalError:  # whatever it is, it is not this kernel's code
             return None
         _remember(key, parallel, compiled)

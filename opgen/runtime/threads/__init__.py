@@ -21,7 +21,7 @@ from opgen.cache.settings import shown, whole_number
 from opgen.compiler import toolchain
 from opgen.compiler.keys import code_identity
 from opgen.diagnostics import UserError, did_you_mean
-from opgen.locks import BUILD
+from opgen.locks import BUILD, Lock
 from opgen.runtime.native import parallel_ir, pool_ir
 from opgen.runtime.native.library import Library, load_library
 from opgen.runtime.threads import openmp
@@ -54,6 +54,10 @@ class ParallelFor:
 _count: int | None = None
 GENERATION = ctypes.c_int64(0)
 """`generation`, where machine code can read it."""
+_HELD = 1 << 62
+"""The bit of GENERATION that is set while launchers are held back."""
+_holders = 0
+_generation_lock = Lock()
 _parallel: ParallelFor | None = None
 _forked = False
 
@@ -103,12 +107,35 @@ def set_num_threads(n: int) -> None:
     if isinstance(n, bool) or not hasattr(n, "__index__"):
         raise ThreadingError(f"set_num_threads: expected an integer, given {n!r}")
     _count = _checked(n.__index__(), "set_num_threads")
-    GENERATION.value += 1
+    with _generation_lock:
+        GENERATION.value += 1
 
 
 def generation() -> int:
     """A number that changes whenever `set_num_threads` is called: what was prepared before it is out of date."""
-    return GENERATION.value
+    return GENERATION.value & ~_HELD
+
+
+def hold_launchers() -> None:
+    """Have every call go the way that machine code does not take, until `release_launchers` is called as often."""
+    global _holders
+    with _generation_lock:
+        _holders += 1
+        GENERATION.value |= _HELD
+
+
+def launchers_are_held() -> bool:
+    """Return True between `hold_launchers` and the last `release_launchers`."""
+    return _holders > 0
+
+
+def release_launchers() -> None:
+    """Take back one `hold_launchers`."""
+    global _holders
+    with _generation_lock:
+        _holders -= 1
+        if not _holders:
+            GENERATION.value &= ~_HELD
 
 
 # The means -------------------------------------------------------------------------------------------------------

@@ -20,9 +20,9 @@ from opgen.graph.kernels.interpret import compiled, interpret
 from opgen.graph.kernels.kernels import integers_of
 from opgen.graph.kernels.symbolic import CLOSED, LEAST, History, Opening
 from opgen.graph.program import bucketing as variety
-from opgen.graph.program import program
 from opgen.graph.program.arena import ArenaPool
 from opgen.graph.program.prepare import load, with_kernels
+from opgen.graph.program.program import program
 from opgen.loop.nodes import Kernel
 from opgen.schedule.schedule import Schedule
 from tests.graph.random_graphs import SEED, assert_same, campaign, random_inputs
@@ -77,7 +77,7 @@ def test_random_graphs_with_random_openings(graph: Graph, number: int) -> None:
         openings.append(None if rng.integers(8) == 0 else Opening(free, (), tuple((n, values[n]) for n, _ in free)))
     inputs = random_inputs(graph)
     made = program(graph, openings)
-    loaded = load(with_kernels(made), [c.data.array for c in graph.constants], ArenaPool())
+    loaded = load(with_kernels(made, graph), [c.data.array for c in graph.constants], ArenaPool())
     results = [np.empty(v.shape, v.dtype.name) for v in made.outputs]
     loaded.bind()([*(np.ascontiguousarray(a).ctypes.data for a in inputs.values()), *(r.ctypes.data for r in results)])
     assert_same(results, interpret(graph, inputs, compiled))

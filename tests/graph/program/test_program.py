@@ -17,8 +17,9 @@ from opgen.graph.ir.bound import Kind
 from opgen.graph.ir.nodes import Array, Graph
 from opgen.graph.kernels.interpret import compiled, interpret
 from opgen.graph.program import bucketing as variety
-from opgen.graph.program import program, programs
+from opgen.graph.program import programs
 from opgen.graph.program.prepare import load, with_kernels
+from opgen.graph.program.program import program
 from opgen.graph.program.weights import array_of
 from opgen.runtime.threads import get_num_threads, set_num_threads
 from tests.graph.random_graphs import assert_same, campaign, random_inputs
@@ -90,7 +91,7 @@ def test_what_depends_on_constants_alone_is_prepared_once() -> None:
     assert loaded.program.prepared
     assert not each_time.prepared
     assert_same(found, interpret(graph, inputs, compiled))
-    whole = load(with_kernels(each_time), [c.data.array for c in graph.constants], model.pool)
+    whole = load(with_kernels(each_time, graph), [c.data.array for c in graph.constants], model.pool)
     result = np.empty(graph.value[graph.outputs[0]].shape, np.float32)
     whole.bind()([inputs["x0"].ctypes.data, result.ctypes.data])
     assert_same((result,), found)

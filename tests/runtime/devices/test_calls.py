@@ -93,6 +93,16 @@ def test_plans_are_remembered(samples: Any, fake: ctypes.CDLL) -> None:
     assert calls.count("cuLaunchKernel") == 1
 
 
+def test_calls_on_a_device_are_recorded(samples: Any, fake: ctypes.CDLL) -> None:
+    a, b = opgen.to_device(A), opgen.to_device(B)
+    with opgen.record() as calls:
+        samples.mat_mul(a, b)
+        with opgen.device("cuda"):
+            samples.mat_mul(A, B)
+    assert [(c.op, c.device, str(c.tensors[1])) for c in calls] == 2 * [("MatMul", "cuda:0", "float32[3, 4]")]
+    assert all(k.seconds == c.seconds > 0 and len(k.code_hash) == 64 for c in calls for k in c.kernels)
+
+
 def test_tensors_of_other_libraries(samples: Any) -> None:
     a, b = opgen.to_device(A), opgen.to_device(B)
     shared = Shared(a.address, (2, 3), code=2, bits=32)

@@ -16,7 +16,7 @@ CALLS = """
     import opgen
     from opgen.ops import nn
     from opgen.runtime.kernels.kernel import compile_kernel
-    from tests.runtime.kernels import row_sums
+    from tests.support.kernels import row_sums
 
     own = Path(f"/tmp/perf-{os.getpid()}.map")
 
