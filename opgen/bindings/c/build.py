@@ -34,8 +34,10 @@ from opgen.bindings.c.kernels import (
 )
 from opgen.bindings.c.library import LibraryView, library_view
 from opgen.bindings.c.link import Tools, archive, compile_sources, link_shared
+from opgen.bindings.c.parallel import loop_object
 from opgen.bindings.c.render import KernelTable, render_header, render_kernels, render_sources
 from opgen.bindings.workplace import write
+from opgen.codegen.llvm.target import Target
 from opgen.diagnostics import UserError, did_you_mean
 from opgen.loop.nodes import Kernel
 from opgen.runtime.threads import available_cpus
@@ -139,7 +141,9 @@ class _Build:
         for architecture, names in wanted.items():
             table = self._table(architecture, names, tasks, compiled)
             symbols = dict.fromkeys(t.symbol for (a, _, _), t in tasks.items() if a == architecture)
-            files += self._library(architecture, table, {s: compiled[s] for s in symbols})
+            loop, code = loop_object(self.prefix, architecture, Target.from_name(names[0]))
+            objects = {loop: code, **{s: compiled[s].code for s in symbols}}
+            files += self._library(architecture, table, objects)
         return Built(tuple(files), len(compiled), sum(not c.cached for c in compiled.values()))
 
     # Kernels --------------------------------------------------------------------------------------
@@ -196,14 +200,14 @@ class _Build:
     def _write(self, where: str, name: str, text: str) -> Path:
         return write(self.folder / where / name, text)
 
-    def _library(self, architecture: str, table: KernelTable, compiled: Mapping[str, Compiled]) -> list[Path]:
+    def _library(self, architecture: str, table: KernelTable, objects: Mapping[str, bytes]) -> list[Path]:
         """The libraries of one architecture; only objects where there is no compiler for it."""
         own = architecture == platform.machine()
         tools = Tools.host() if own else Tools.cross(architecture)
         place = self.folder / "lib" if own else self.folder / "lib" / f"{architecture}-linux-gnu"
         place.mkdir(parents=True, exist_ok=True)
         if tools is None:
-            return self._objects(place / "objects", compiled)
+            return self._objects(place / "objects", objects)
         src = f"src/{self.prefix}" if own else f"src/{self.prefix}-{architecture}"
         texts = {**render_sources(self.view, self.module, table), "kernels.c": render_kernels(self.view, table)}
         paths = [self._write(src, f"{self.prefix}{'_' if n[0] != '.' else ''}{n}", t) for n, t in texts.items()]
@@ -211,16 +215,16 @@ class _Build:
         self._write(src, header.name, header.read_text(encoding="utf-8"))
         self.progress(0, 0, f"linking for {architecture}")
         with tempfile.TemporaryDirectory(prefix="opgen-link-") as work:
-            return self._link(tools, [p for p in paths if p.suffix == ".c"], compiled, Path(work), place)
+            return self._link(tools, [p for p in paths if p.suffix == ".c"], objects, Path(work), place)
 
     def _link(
-        self, tools: Tools, sources: Sequence[Path], compiled: Mapping[str, Compiled], work: Path, place: Path
+        self, tools: Tools, sources: Sequence[Path], objects: Mapping[str, bytes], work: Path, place: Path
     ) -> list[Path]:
-        objects = compile_sources(tools, [s.resolve() for s in sources], work, self.options.jobs)
-        objects += self._objects(work, compiled)
+        paths = compile_sources(tools, [s.resolve() for s in sources], work, self.options.jobs)
+        paths += self._objects(work, objects)
         shared, static = self._libraries
-        link_shared(tools, objects, public_names(self.module, self.prefix), place / shared)
-        archive(tools, objects, place / static)
+        link_shared(tools, paths, public_names(self.module, self.prefix), place / shared)
+        archive(tools, paths, place / static)
         link = place / f"lib{self.prefix}.so"
         link.unlink(missing_ok=True)
         link.symlink_to(shared)
@@ -231,10 +235,10 @@ class _Build:
         """The names of the shared and the static library."""
         return f"lib{self.prefix}.so.{ABI}", f"lib{self.prefix}.a"
 
-    def _objects(self, folder: Path, compiled: Mapping[str, Compiled]) -> list[Path]:
+    def _objects(self, folder: Path, objects: Mapping[str, bytes]) -> list[Path]:
         folder.mkdir(parents=True, exist_ok=True)
         paths = []
-        for symbol, found in compiled.items():
-            paths.append(folder / f"{symbol}.o")
-            paths[-1].write_bytes(found.code)
+        for name, code in objects.items():
+            paths.append(folder / f"{name}.o")
+            paths[-1].write_bytes(code)
         return paths

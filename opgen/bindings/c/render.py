@@ -11,14 +11,13 @@ from opgen.bindings.c.header import header_view
 from opgen.bindings.c.interface import WRONG_ABI
 from opgen.bindings.c.layout import fitted
 from opgen.bindings.c.library import LibraryView
+from opgen.bindings.c.parallel import LOOP
 from opgen.bindings.c.text import one_line, string
 from opgen.dtypes import DTYPES
 from opgen.loop.analysis.reach import OPERATIONS
 from opgen.loop.status import FIRST_CHECK
 from opgen.runtime.memory import temporaries_ir
 from opgen.runtime.memory.blocks import LARGE
-from opgen.runtime.native.parallel_ir import PIECES
-from opgen.runtime.native.pool_ir import SPINS
 from opgen.spec.model.model import Module
 
 environment = jinja2.Environment(
@@ -62,8 +61,7 @@ def render_sources(view: LibraryView, module: Module, table: KernelTable) -> dic
         "p": f"{view.prefix}_k",
         "types": tuple(DTYPES.values()),
         "levels": table.levels,
-        "pieces": PIECES,
-        "spins": SPINS,
+        "loop": LOOP,
         "workspaces": True,
         "large": LARGE,
         "kept": temporaries_ir.KEPT,

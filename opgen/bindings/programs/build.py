@@ -12,6 +12,7 @@ that is opened on a CPU that lacks what they use says so.
 
 from __future__ import annotations
 
+import platform
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ import jinja2
 from opgen.bindings.c.interface import WRONG_ABI
 from opgen.bindings.c.layout import fitted
 from opgen.bindings.c.link import Tools, archive, compile_sources, link_shared
+from opgen.bindings.c.parallel import LOOP, loop_object
 from opgen.bindings.c.render import environment as c_environment
 from opgen.bindings.cpp.layout import call
 from opgen.bindings.programs.view import ProgramView, identifier, program_view
@@ -35,8 +37,6 @@ from opgen.graph.program.prepare import Complete, complete, constants_for
 from opgen.graph.program.program import Program
 from opgen.graph.program.program_ir import STEP_BITS, entry_ir
 from opgen.loop.status import FIRST_CHECK, OUT_OF_MEMORY
-from opgen.runtime.native.parallel_ir import PIECES
-from opgen.runtime.native.pool_ir import SPINS
 from opgen.spec.resolve.names import why_no_prefix
 
 _environment = c_environment.overlay(
@@ -95,10 +95,11 @@ def require_prefix(name: str) -> None:
 
 
 def _objects(made: Complete, name: str) -> dict[str, bytes]:
-    """The object code of the entry and of each kernel, by symbol."""
+    """Return the object code of the entry, of the parallel loop and of each kernel, by name."""
     target = toolchain.host()
     entry = f"{name}_entry"
-    code = {entry: toolchain.object_code(entry_ir(entry, made.program.entry, target), target, bound=True)}
+    loop, shared = loop_object(name, platform.machine(), target)
+    code = {loop: shared, entry: toolchain.object_code(entry_ir(entry, made.program.entry, target), target, bound=True)}
     return code | {k.symbol: held.code for k, held in zip(made.program.kernels, made.kernels, strict=True)}
 
 
@@ -113,8 +114,7 @@ def _texts(view: ProgramView) -> dict[str, str]:
     values = {
         "v": view,
         "p": f"{name}_k",
-        "pieces": PIECES,
-        "spins": SPINS,
+        "loop": LOOP,
         "workspaces": False,
         "step_bits": STEP_BITS,
         "out_of_memory": OUT_OF_MEMORY,

@@ -1,5 +1,7 @@
 """The parallel loop, in LLVM IR: the one function behind word 0 of every kernel's arguments.
 
+The process loads it (`opgen.runtime.threads`), and each C library links it, under the library's own prefix.
+
 `opgen_parallel_for(body, context, begin, end, threads)` calls `body(context, b, e)` on disjoint pieces that cover
 begin <= i < end.  There are T stretches, one for each thread: stretch t goes from begin + floor(n * t / T) to begin +
 floor(n * (t + 1) / T), where n = end - begin.  Thread t takes its own stretch first, PIECES pieces one after the other,
@@ -10,29 +12,27 @@ held up longer.
 OpenMP's runtimes end the process where a thread cannot be made.  So before a thread first asks for a team of some size,
 as many threads are made and ended; where that fails, a pool is used, of whose workers any number will do.
 
-The pool is in `pool_ir.py`.
+`opgen_parallel_for_parts(body, context, begin, end, threads, part)` calls `part(context, t, run, region)` once in each
+thread t that joins, and `part` calls `run(region, t)`: so a library gives each thread its part of a workspace.
+(`opgen_parallel_for` passes null, and the pieces run directly.)
 
 `opgen_parallel_table` says how, in words: [0] 0 serial, 1 OpenMP, 2 the pool; then the addresses of GOMP_parallel,
 omp_get_thread_num and the functions of POSIX in `PTHREAD_FUNCTIONS`; and the key under which each thread keeps how
-large a team it had.  It is written by the loader, so the code itself depends on no library; and word 0 is rewritten in
-a forked child, where OpenMP's threads do not exist.
+large a team it had.  Its loader writes it, so that the code depends on no library, and writes word 0 again in a
+forked child, where OpenMP's threads do not exist.  The pool is in `pool_ir.py`.
 """
 
 from __future__ import annotations
 
-from opgen.runtime.native import pool_ir
-from opgen.runtime.native.pool_ir import MAX_THREADS, MUTEX_BYTES
+import platform
 
-FUNCTION = "opgen_parallel_for"
-TABLE = "opgen_parallel_table"
+from opgen.runtime.native import pool_ir
+from opgen.runtime.native.pool_ir import MAX_THREADS, MUTEX_BYTES, PREFIX, TABLE, word
+
+FUNCTION = f"{PREFIX}_for"
+PARTS = f"{PREFIX}_for_parts"
+SYMBOLS = (FUNCTION, PARTS, TABLE, pool_ir.POOL, pool_ir.PREPARE, pool_ir.DISMISS)
 SERIAL, OPENMP, PTHREAD = 0, 1, 2
-PTHREAD_FUNCTIONS = (
-    *("create", "join", "mutex_lock", "mutex_unlock", "getspecific", "setspecific"),
-    *("cond_wait", "cond_signal", "cond_broadcast"),
-)
-"""Words 3 and on of the table: each after `pthread_`."""
-KEY = 3 + len(PTHREAD_FUNCTIONS)
-TABLE_WORDS = KEY + 1
 PIECES = 8
 """Of a stretch: taking one costs about 20 ns; a thread that is held up delays the others by one at most."""
 _LOOP = f"""\
@@ -40,10 +40,13 @@ _LOOP = f"""\
 %stretch = type {{ i64, i64, i64, i64, [4 x i64] }}
 
 ; A region: body, context, stretches, their number; how many threads have joined it, how many workers are at it, the
-; next that may be joined.
-%region = type {{ ptr, ptr, ptr, i64, i64, i32, ptr }}
+; next that may be joined; what each thread calls for its part (null: nothing).
+%region = type {{ ptr, ptr, ptr, i64, i64, i32, ptr, ptr }}
 
-@{TABLE} = global [{TABLE_WORDS} x i64] zeroinitializer
+; A loop that one thread runs: body, context, begin, end.
+%range = type {{ ptr, ptr, i64, i64 }}
+
+@{TABLE} = global [{pool_ir.TABLE_WORDS} x i64] zeroinitializer
 
 ; floor(n * t / T) as (n / T) * t + (n % T) * t / T, which does not overflow.
 define internal i64 @stretch_start(i64 %count, i64 %t, i64 %threads) {{
@@ -111,8 +114,8 @@ done:
   ret void
 }}
 
-; The work of thread t: its own stretch, then the others' from the next on.
-define internal void @run_thread(ptr %region, i64 %t) {{
+; The pieces that thread t takes: of its own stretch, then of the others' from the next on.
+define internal void @run_stretches(ptr %region, i64 %t) {{
 entry:
   %stretches_at = getelementptr %region, ptr %region, i64 0, i32 2
   %stretches = load ptr, ptr %stretches_at
@@ -134,9 +137,37 @@ done:
   ret void
 }}
 
+; The work of thread t, within what it does for its part.
+define internal void @run_thread(ptr %region, i64 %t) {{
+entry:
+  %part_at = getelementptr %region, ptr %region, i64 0, i32 7
+  %part = load ptr, ptr %part_at
+  %none = icmp eq ptr %part, null
+  br i1 %none, label %directly, label %within
+directly:
+  call void @run_stretches(ptr %region, i64 %t)
+  ret void
+within:
+  %context_at = getelementptr %region, ptr %region, i64 0, i32 1
+  %context = load ptr, ptr %context_at
+  call void %part(ptr %context, i64 %t, ptr @run_stretches, ptr %region)
+  ret void
+}}
+
+define internal void @run_range(ptr %range, i64 %t) {{
+entry:
+  %fields = load %range, ptr %range
+  %body = extractvalue %range %fields, 0
+  %context = extractvalue %range %fields, 1
+  %begin = extractvalue %range %fields, 2
+  %end = extractvalue %range %fields, 3
+  call void %body(ptr %context, i64 %begin, i64 %end)
+  ret void
+}}
+
 define internal ptr @function(i64 %word) {{
 entry:
-  %at = getelementptr [{TABLE_WORDS} x i64], ptr @{TABLE}, i64 0, i64 %word
+  %at = getelementptr [{pool_ir.TABLE_WORDS} x i64], ptr @{TABLE}, i64 0, i64 %word
   %address = load i64, ptr %at
   %pointer = inttoptr i64 %address to ptr
   ret ptr %pointer
@@ -154,8 +185,8 @@ entry:
 ; A thread that is made for a trial: it waits until all are.
 define internal ptr @trial_thread(ptr %mutex) {{
 entry:
-  %lock = call ptr @function(i64 5)
-  %unlock = call ptr @function(i64 6)
+  %lock = call ptr @function(i64 {word("mutex_lock")})
+  %unlock = call ptr @function(i64 {word("mutex_unlock")})
   %locked = call i32 %lock(ptr %mutex)
   %unlocked = call i32 %unlock(ptr %mutex)
   ret ptr null
@@ -164,8 +195,8 @@ entry:
 ; Whether the calling thread can have a team of some size.
 define internal i1 @can_have(i64 %threads) {{
 entry:
-  %get = call ptr @function(i64 7)
-  %key_at = getelementptr [{TABLE_WORDS} x i64], ptr @{TABLE}, i64 0, i64 {KEY}
+  %get = call ptr @function(i64 {word("getspecific")})
+  %key_at = getelementptr [{pool_ir.TABLE_WORDS} x i64], ptr @{TABLE}, i64 0, i64 {pool_ir.KEY}
   %key_64 = load i64, ptr %key_at
   %key = trunc i64 %key_64 to i32
   %had_word = call ptr %get(i32 %key)
@@ -179,10 +210,10 @@ try:
   %handles = alloca i64, i64 %wanted
   %mutex = alloca [{MUTEX_BYTES} x i8], align 16
   store [{MUTEX_BYTES} x i8] zeroinitializer, ptr %mutex
-  %create = call ptr @function(i64 3)
-  %join = call ptr @function(i64 4)
-  %lock = call ptr @function(i64 5)
-  %unlock = call ptr @function(i64 6)
+  %create = call ptr @function(i64 {word("create")})
+  %join = call ptr @function(i64 {word("join")})
+  %lock = call ptr @function(i64 {word("mutex_lock")})
+  %unlock = call ptr @function(i64 {word("mutex_unlock")})
   %locked = call i32 %lock(ptr %mutex)
   br label %start
 start:
@@ -213,7 +244,7 @@ end_one:
 told:
   br i1 %more, label %no, label %keep
 keep:
-  %set = call ptr @function(i64 8)
+  %set = call ptr @function(i64 {word("setspecific")})
   %word = inttoptr i64 %threads to ptr
   %kept = call i32 %set(i32 %key, ptr %word)
   br label %yes
@@ -224,6 +255,12 @@ no:
 }}
 
 define void @{FUNCTION}(ptr %body, ptr %context, i64 %begin, i64 %end, i64 %threads) {{
+entry:
+  call void @{PARTS}(ptr %body, ptr %context, i64 %begin, i64 %end, i64 %threads, ptr null)
+  ret void
+}}
+
+define void @{PARTS}(ptr %body, ptr %context, i64 %begin, i64 %end, i64 %threads, ptr %part) {{
 entry:
   %region = alloca %region
   %count = sub i64 %end, %begin
@@ -240,7 +277,19 @@ plan:
   %in_parallel = icmp ne i64 %kind, {SERIAL}
   br i1 %in_parallel, label %share, label %serial
 serial:
+  %undivided = icmp eq ptr %part, null
+  br i1 %undivided, label %whole, label %one_part
+whole:
   call void %body(ptr %context, i64 %begin, i64 %end)
+  br label %done
+one_part:
+  %range_1 = insertvalue %range zeroinitializer, ptr %body, 0
+  %range_2 = insertvalue %range %range_1, ptr %context, 1
+  %range_3 = insertvalue %range %range_2, i64 %begin, 2
+  %range_4 = insertvalue %range %range_3, i64 %end, 3
+  %range = alloca %range
+  store %range %range_4, ptr %range
+  call void %part(ptr %context, i64 0, ptr @run_range, ptr %range)
   br label %done
 share:
   %stretches = alloca %stretch, i64 %team, align 64
@@ -249,7 +298,8 @@ share:
   %fields_2 = insertvalue %region %fields_1, ptr %context, 1
   %fields_3 = insertvalue %region %fields_2, ptr %stretches, 2
   %fields_4 = insertvalue %region %fields_3, i64 %team, 3
-  store %region %fields_4, ptr %region
+  %fields_5 = insertvalue %region %fields_4, ptr %part, 7
+  store %region %fields_5, ptr %region
   %openmp_is_there = icmp eq i64 %kind, {OPENMP}
   br i1 %openmp_is_there, label %try, label %pthread
 try:
@@ -268,5 +318,13 @@ done:
 }}
 """
 
-IR = f"{_LOOP}\n{pool_ir.IR}"
-"""The text of the module."""
+
+def text(prefix: str = PREFIX, architecture: str = platform.machine(), hidden: bool = False) -> str:
+    """Return the module's text for an architecture; every symbol begins with a prefix.
+
+    `hidden`: the symbols are for the library that links the object code, and for nobody else.
+    """
+    ir = f"{_LOOP}\n{pool_ir.text(architecture)}".replace(f"@{PREFIX}_", f"@{prefix}_")
+    if not hidden:
+        return ir
+    return ir.replace("\ndefine void @", "\ndefine hidden void @").replace(" = global ", " = hidden global ")

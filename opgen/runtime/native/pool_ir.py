@@ -1,20 +1,36 @@
-"""The pool of the parallel loop, in LLVM IR: workers that stay, where there is no OpenMP.
+"""The pool of the parallel loop, in LLVM IR: workers that stay, where OpenMP is not asked for.
 
-It is that of the C library (`bindings/c/templates/pool.c.jinja`): a worker looks for a region for a while, then sleeps;
-it joins a region that a caller laid out, and takes what is left of its stretches.  A caller does all of a region by
-itself where no worker comes, so any number of them will do.  `Pool` is the memory that they share: it is prepared by
-the loader, anew in a forked child, where there is none of the workers; and they are ended before the process is.
+A worker looks for a region for a while, then sleeps; it joins a region that a caller laid out, and takes pieces of its
+stretches.  A caller does all of a region by itself where no worker comes, so any number of them will do: none in a
+forked child, none once the library that holds the pool is unloaded.  Workers block all signals, which are for the
+program's own threads.
 
-This text is the second part of `parallel_ir.IR`, and uses its functions.
+`opgen_parallel_prepare(processors)` makes the memory that of a pool without workers: for the loader, and in a forked
+child.  `opgen_parallel_dismiss()` ends the workers, which finish what they are at; later loops have none.
+
+This text is the second part of `parallel_ir.text`, and uses its functions and its table.
 """
 
 from __future__ import annotations
 
 import ctypes
-import platform
 
-POOL = "opgen_parallel_pool"
+PREFIX = "opgen_parallel"
+"""What every symbol of the parallel loop begins with."""
+TABLE = f"{PREFIX}_table"
+POOL = f"{PREFIX}_pool"
+PREPARE = f"{PREFIX}_prepare"
+DISMISS = f"{PREFIX}_dismiss"
 MAX_THREADS = 1024
+PTHREAD_FUNCTIONS = (
+    *("create", "join", "mutex_init", "mutex_lock", "mutex_unlock", "getspecific", "setspecific"),
+    *("cond_init", "cond_wait", "cond_signal", "cond_broadcast", "sigmask"),
+)
+"""Those whose addresses the table has, each after `pthread_`."""
+FIRST_FUNCTION = 3
+"""The word of the first of them."""
+KEY = FIRST_FUNCTION + len(PTHREAD_FUNCTIONS)
+TABLE_WORDS = KEY + 1
 MUTEX_BYTES = 64
 """Room for a pthread_mutex_t, which is all zeros before its first use, or for a pthread_cond_t."""
 SPINS = 2000
@@ -45,29 +61,10 @@ class Pool(ctypes.Structure):
         ("handles", ctypes.c_uint64 * MAX_THREADS),
     )
 
-    def prepare(self, processors: int) -> None:
-        """Make it that of a pool without workers, whatever it was before."""
-        ctypes.memset(ctypes.addressof(self), 0, ctypes.sizeof(self))
-        process = ctypes.CDLL(None)
-        process.pthread_mutex_init(self._part("lock"), None)
-        process.pthread_cond_init(self._part("work"), None)
-        process.pthread_cond_init(self._part("left"), None)
-        self.processors = processors
 
-    def dismiss(self) -> None:
-        """End the workers, which finish what they are at; a loop that is run afterwards has none."""
-        process = ctypes.CDLL(None)
-        process.pthread_mutex_lock(self._part("lock"))
-        handles = self.handles[: self.workers]
-        self.workers, self.ended = 0, 1
-        process.pthread_cond_broadcast(self._part("work"))
-        process.pthread_mutex_unlock(self._part("lock"))
-        for handle in handles:
-            process.pthread_join(ctypes.c_uint64(handle), None)
-
-    def _part(self, field: str) -> ctypes.c_void_p:
-        """The address of a field."""
-        return ctypes.c_void_p(ctypes.addressof(self) + getattr(Pool, field).offset)
+def word(name: str) -> int:
+    """Return the word of the table that has the address of `pthread_NAME`."""
+    return FIRST_FUNCTION + PTHREAD_FUNCTIONS.index(name)
 
 
 def _at(field: str) -> str:
@@ -77,12 +74,16 @@ def _at(field: str) -> str:
 
 _PAUSES = {"x86_64": ("llvm.x86.sse2.pause", ""), "aarch64": ("llvm.aarch64.hint", "i32 1")}
 """What a processor is told by a thread that looks again and again: a function of LLVM's, and its arguments."""
-_PAUSE, _PAUSE_GIVEN = _PAUSES.get(platform.machine(), ("llvm.donothing", ""))
 
-IR = f"""\
+SIGSET_BYTES = 128
+"""Size of a sigset_t of Linux's C libraries."""
+SIG_SETMASK = 2
+"""Linux's number."""
+
+_TEXT = f"""\
 @{POOL} = global [{ctypes.sizeof(Pool)} x i8] zeroinitializer, align 64
 
-declare void @{_PAUSE}({_PAUSE_GIVEN.split()[0] if _PAUSE_GIVEN else ""})
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 
 ; Look for a while whether a number is zero, or is not.
 define internal void @await(ptr %number, i1 %zero, i32 %spins) {{
@@ -98,7 +99,7 @@ look:
   %wanted = icmp eq i1 %is_zero, %zero
   br i1 %wanted, label %done, label %rest
 rest:
-  call void @{_PAUSE}({_PAUSE_GIVEN})
+  call void @pause()
   %fewer = sub i32 %left, 1
   br label %head
 done:
@@ -107,21 +108,21 @@ done:
 
 define internal void @hold() {{
 entry:
-  %lock = call ptr @function(i64 5)
+  %lock = call ptr @function(i64 {word("mutex_lock")})
   %locked = call i32 %lock(ptr @{POOL})
   ret void
 }}
 
 define internal void @release() {{
 entry:
-  %unlock = call ptr @function(i64 6)
+  %unlock = call ptr @function(i64 {word("mutex_unlock")})
   %unlocked = call i32 %unlock(ptr @{POOL})
   ret void
 }}
 
 define internal void @sleep(ptr %condition) {{
 entry:
-  %wait = call ptr @function(i64 9)
+  %wait = call ptr @function(i64 {word("cond_wait")})
   %waited = call i32 %wait(ptr %condition, ptr @{POOL})
   ret void
 }}
@@ -182,7 +183,7 @@ work:
   call void @run_thread(ptr %region, i64 %t)
   call void @hold()
   %left = atomicrmw sub ptr %active_at, i32 1 release
-  %broadcast = call ptr @function(i64 11)
+  %broadcast = call ptr @function(i64 {word("cond_broadcast")})
   %told = call i32 %broadcast(ptr {_at("left")})
   ret void
 }}
@@ -226,7 +227,19 @@ done:
 ; See that there are so many workers, or as many as can be had.
 define internal void @hire(i64 %wanted) {{
 entry:
-  %create = call ptr @function(i64 3)
+  %there_now = load i32, ptr {_at("workers")}
+  %there_are = sext i32 %there_now to i64
+  %enough = icmp sge i64 %there_are, %wanted
+  br i1 %enough, label %told, label %make
+told:
+  ret void
+make:
+  %all = alloca [{SIGSET_BYTES} x i8], align 8
+  %before = alloca [{SIGSET_BYTES} x i8], align 8
+  call void @llvm.memset.p0.i64(ptr %all, i8 -1, i64 {SIGSET_BYTES}, i1 false)
+  %mask = call ptr @function(i64 {word("sigmask")})
+  %masked = call i32 %mask(i32 {SIG_SETMASK}, ptr %all, ptr %before)
+  %create = call ptr @function(i64 {word("create")})
   br label %head
 head:
   %workers = load i32, ptr {_at("workers")}
@@ -242,6 +255,7 @@ count:
   call void @add_to(ptr {_at("workers")}, i32 1)
   br label %head
 done:
+  %unmasked = call i32 %mask(i32 {SIG_SETMASK}, ptr %before, ptr null)
   %now = load i32, ptr {_at("workers")}
   %processors = load i32, ptr {_at("processors")}
   %room = icmp slt i32 %now, %processors
@@ -263,7 +277,7 @@ entry:
   %asleep = sext i32 %asleep_32 to i64
   %enough = icmp slt i64 %asleep, %helpers
   %calls = select i1 %enough, i64 %asleep, i64 %helpers
-  %signal = call ptr @function(i64 10)
+  %signal = call ptr @function(i64 {word("cond_signal")})
   br label %head
 head:
   %n = phi i64 [ %calls, %entry ], [ %fewer, %one ]
@@ -312,4 +326,50 @@ done:
   call void @release()
   ret void
 }}
+
+define void @{PREPARE}(i32 %processors) {{
+entry:
+  call void @llvm.memset.p0.i64(ptr @{POOL}, i8 0, i64 {ctypes.sizeof(Pool)}, i1 false)
+  %new_mutex = call ptr @function(i64 {word("mutex_init")})
+  %new_condition = call ptr @function(i64 {word("cond_init")})
+  %lock = call i32 %new_mutex(ptr {_at("lock")}, ptr null)
+  %work = call i32 %new_condition(ptr {_at("work")}, ptr null)
+  %left = call i32 %new_condition(ptr {_at("left")}, ptr null)
+  store i32 %processors, ptr {_at("processors")}
+  ret void
+}}
+
+define void @{DISMISS}() {{
+entry:
+  call void @hold()
+  %workers = load i32, ptr {_at("workers")}
+  store i32 0, ptr {_at("workers")}
+  store i32 1, ptr {_at("ended")}
+  %broadcast = call ptr @function(i64 {word("cond_broadcast")})
+  %told = call i32 %broadcast(ptr {_at("work")})
+  call void @release()
+  %join = call ptr @function(i64 {word("join")})
+  br label %head
+head:
+  %k = phi i32 [ 0, %entry ], [ %next, %one ]
+  %more = icmp slt i32 %k, %workers
+  br i1 %more, label %one, label %done
+one:
+  %handle_at = getelementptr i64, ptr {_at("handles")}, i32 %k
+  %handle = load i64, ptr %handle_at
+  %joined = call i32 %join(i64 %handle, ptr null)
+  %next = add i32 %k, 1
+  br label %head
+done:
+  ret void
+}}
 """
+
+
+def text(architecture: str) -> str:
+    """Return the text for an architecture (as `platform.machine()` names it)."""
+    function, given = _PAUSES.get(architecture, ("llvm.donothing", ""))
+    declared = f"declare void @{function}({given.split()[0] if given else ''})"
+    return (
+        f"{_TEXT}\n{declared}\n\ndefine internal void @pause() {{\n  call void @{function}({given})\n  ret void\n}}\n"
+    )

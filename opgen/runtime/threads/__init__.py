@@ -14,7 +14,7 @@ import atexit
 import ctypes
 import os
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from opgen.cache import entries as cache
 from opgen.cache.settings import shown, whole_number
@@ -25,6 +25,9 @@ from opgen.locks import BUILD, Lock
 from opgen.runtime.native import parallel_ir, pool_ir
 from opgen.runtime.native.library import Library, load_library
 from opgen.runtime.threads import openmp
+
+if TYPE_CHECKING:
+    from opgen.codegen.llvm.target import Target
 
 Means = Literal["openmp", "pthread", "serial"]
 MAX_THREADS = pool_ir.MAX_THREADS
@@ -39,6 +42,23 @@ class ThreadingError(UserError, ValueError):
     """A number of threads, or a means of threading, that cannot be had."""
 
 
+class Workers:
+    """The pool of a loaded parallel loop."""
+
+    def __init__(self, library: Library) -> None:
+        self.memory = pool_ir.Pool.from_address(library.address(pool_ir.POOL))
+        self._prepare = ctypes.CFUNCTYPE(None, ctypes.c_int32)(library.address(pool_ir.PREPARE))
+        self._dismiss = ctypes.CFUNCTYPE(None)(library.address(pool_ir.DISMISS))
+
+    def prepare(self) -> None:
+        """Make it a pool without workers, whatever it was before."""
+        self._prepare(available_cpus())
+
+    def dismiss(self) -> None:
+        """End the workers, which finish what they are at; a loop that runs afterwards has none."""
+        self._dismiss()
+
+
 @dataclass(frozen=True)
 class ParallelFor:
     """The loaded parallel loop: its address (word 0 of a kernel's arguments; 0: none), the means, and its library."""
@@ -47,7 +67,7 @@ class ParallelFor:
     means: Means
     openmp: openmp.OpenMP | None = None
     table: ctypes.Array[ctypes.c_int64] | None = None
-    pool: pool_ir.Pool | None = None
+    pool: Workers | None = None
     library: Library | None = None
 
 
@@ -146,7 +166,7 @@ def _pthread_functions() -> tuple[int, ...] | None:
     key = ctypes.c_uint32()
     try:
         process = ctypes.CDLL(None)
-        functions = [getattr(process, f"pthread_{name}") for name in parallel_ir.PTHREAD_FUNCTIONS]
+        functions = [getattr(process, f"pthread_{name}") for name in pool_ir.PTHREAD_FUNCTIONS]
         failed = process.pthread_key_create(ctypes.byref(key), None)
     except (OSError, AttributeError, TypeError):
         return None
@@ -181,9 +201,9 @@ def _choose() -> tuple[Means, openmp.OpenMP | None, tuple[int, ...] | None]:
     return ("pthread" if pthread is not None else "serial"), runtime, pthread
 
 
-def object_code(ir: str) -> bytes:
-    """The object code of a text of LLVM IR for this machine, kept in the cache."""
-    target = toolchain.host()
+def object_code(ir: str, target: Target | None = None) -> bytes:
+    """Return the object code of a text of LLVM IR, for this machine unless a target is given, kept in the cache."""
+    target = toolchain.host() if target is None else target
     key = cache.key_of(code_identity(target, ir))
     store = cache.default()
     code = store.load(key)
@@ -197,14 +217,14 @@ def _load() -> ParallelFor:
     means, runtime, pthread = _choose()
     if means == "serial":
         return ParallelFor(0, means, runtime)
-    library = load_library(object_code(parallel_ir.IR), parallel_ir.FUNCTION, parallel_ir.TABLE, pool_ir.POOL)
-    table = (ctypes.c_int64 * parallel_ir.TABLE_WORDS).from_address(library.address(parallel_ir.TABLE))
+    library = load_library(object_code(parallel_ir.text()), *parallel_ir.SYMBOLS)
+    table = (ctypes.c_int64 * pool_ir.TABLE_WORDS).from_address(library.address(pool_ir.TABLE))
     table[1:3] = list(runtime.functions) if runtime is not None else [0, 0]
-    table[3:] = list(pthread) if pthread is not None else [0] * (parallel_ir.TABLE_WORDS - 3)
+    table[pool_ir.FIRST_FUNCTION :] = list(pthread or [0] * (pool_ir.TABLE_WORDS - pool_ir.FIRST_FUNCTION))
     table[0] = _MODES[means]
-    pool = pool_ir.Pool.from_address(library.address(pool_ir.POOL))
+    pool = Workers(library)
     if pthread is not None:
-        pool.prepare(available_cpus())
+        pool.prepare()
         atexit.register(pool.dismiss)
     return ParallelFor(library.address(parallel_ir.FUNCTION), means, runtime, table, pool, library)
 
@@ -233,9 +253,9 @@ def _after_fork() -> None:
     global _forked
     _forked = True
     if _parallel is not None and _parallel.table is not None and _parallel.pool is not None:
-        _parallel.table[0] = parallel_ir.PTHREAD if _parallel.table[3] else parallel_ir.SERIAL
-        if _parallel.table[3]:
-            _parallel.pool.prepare(available_cpus())
+        _parallel.table[0] = parallel_ir.PTHREAD if _parallel.table[pool_ir.FIRST_FUNCTION] else parallel_ir.SERIAL
+        if _parallel.table[pool_ir.FIRST_FUNCTION]:
+            _parallel.pool.prepare()
 
 
 if hasattr(os, "register_at_fork"):

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from opgen.bindings.c.build import Options, build
+from opgen.bindings.c.parallel import loop_object
+from opgen.codegen.llvm.target import Target
 from opgen.grad.load import load
 from tests.bindings.c.test_threads import SPEC
 
@@ -225,6 +227,15 @@ def test_callers_at_once_and_their_children(
     made = program(folder, CALLERS, tmp_path, f"-fsanitize={sanitizer}", "-fno-sanitize-recover=all")
     options = {"TSAN_OPTIONS": "halt_on_error=1", "ASAN_OPTIONS": "detect_leaks=0"}
     ended([made, str(threads), str(children)], threads, **options)
+
+
+@pytest.mark.parametrize(("architecture", "level"), [("x86_64", "x86-64"), ("aarch64", "aarch64")])
+def test_the_loop_is_made_for_the_architecture_of_the_library(architecture: str, level: str) -> None:
+    name, code = loop_object("products", architecture, Target.from_name(level))
+    assert name == "products_k_loop"
+    assert int.from_bytes(code[18:20], "little") == {"x86_64": 62, "aarch64": 183}[architecture]  # ELF's e_machine
+    assert b"products_k_loop_for_parts" in code
+    assert b"opgen_parallel" not in code
 
 
 @pytest.mark.parametrize("threads", [2, 8])

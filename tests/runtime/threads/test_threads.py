@@ -5,15 +5,17 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from opgen.runtime import threads
-from opgen.runtime.native import parallel_ir, pool_ir
+from opgen.runtime.native import parallel_ir
 from opgen.runtime.threads import ThreadingError, openmp
 from tests.support.kernels import output_of, run_program
 
@@ -134,7 +136,7 @@ def test_a_thread_that_cannot_be_created_has_its_stretch_run_by_others(failing: 
         for loop in range(1, 4):  # what could not be had is asked for again by the next
             assert pieces(0, 100, 6) == expected(0, 100, 6)
             assert len(asked) == (loop if failing == "all" else 2 * loop)
-            assert pool.workers == (0 if failing == "all" else loop)
+            assert pool.memory.workers == (0 if failing == "all" else loop)
     finally:
         words[:] = usual
 
@@ -148,12 +150,12 @@ def pooled() -> Iterator[None]:
     words[0] = usual
 
 
-def fresh_pool() -> pool_ir.Pool:
+def fresh_pool() -> threads.Workers:
     """The pool, without workers."""
     pool = threads.parallel_for().pool
     assert pool is not None
     pool.dismiss()
-    pool.prepare(threads.available_cpus())
+    pool.prepare()
     return pool
 
 
@@ -164,12 +166,26 @@ def test_workers_stay() -> None:
     body = Body(lambda context, first, last: seen.add(threading.get_native_id()))
     for _ in range(300):
         Loop(threads.parallel_for().address)(body, None, 0, 64, 3)
-    assert pool.workers == 2
+    assert pool.memory.workers == 2
     assert threading.get_native_id() in seen
     assert len(seen) <= 3
     pool.dismiss()
     assert pieces(0, 100, 6) == expected(0, 100, 6)  # by the caller
-    assert pool.workers == 0
+    assert pool.memory.workers == 0
+
+
+@pytest.mark.usefixtures("pooled")
+def test_workers_leave_signals_to_the_threads_of_the_program() -> None:
+    """A signal that a worker took would not end a call of the main thread that waits for something."""
+    fresh_pool()
+    before = set(os.listdir("/proc/self/task"))
+    assert pieces(0, 100, 3) == expected(0, 100, 3)
+    workers = set(os.listdir("/proc/self/task")) - before
+    assert len(workers) == 2
+    for worker in workers:
+        status = Path(f"/proc/self/task/{worker}/status").read_text()
+        blocked = int(re.search(r"SigBlk:\s*([0-9a-f]+)", status)[1], 16)  # type: ignore[index]
+        assert all(blocked >> (number - 1) & 1 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM))
 
 
 @pytest.mark.usefixtures("pooled")
@@ -191,7 +207,7 @@ def test_callers_share_the_workers() -> None:
     for caller in callers:
         caller.join()
     assert wrong == []
-    assert pool.workers == 4
+    assert pool.memory.workers == 4
 
 
 def test_a_process_ends_whatever_its_workers_do() -> None:
