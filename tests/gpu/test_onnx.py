@@ -7,8 +7,8 @@ import pytest
 from opgen.grad import load
 from opgen.runtime.devices.cuda_driver import cuda_available
 from opgen.spec.model.model import Version
-from tools.support_matrix import on_cuda
-from tools.support_matrix.operators import SPECS, operators, running
+from tests.verification.support_matrix import on_cuda
+from tests.verification.support_matrix.operators import SPECS, operators, running
 
 pytestmark = pytest.mark.gpu
 

@@ -11,8 +11,8 @@ import random
 
 import pytest
 
-from tools.random_programs.check import judge
-from tools.random_programs.program import Program
+from tests.verification.random_programs.check import judge
+from tests.verification.random_programs.program import Program
 
 RISKY = ("sqrt({0})", "log({0})", "1 / {0}", "pow({0}, 0.5)", "exp(400 * {0})", "{0} / ({0} - 1)", "sqrt({0} * {0})")
 """Not finite, or without finite derivative, somewhere among small whole numbers."""

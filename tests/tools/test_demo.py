@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from tests.tools.conftest import ROOT
+from tests.support.repository import ROOT
 from tools.demo import __main__ as demo
 from tools.demo.agreement import relative_error
 from tools.demo.effects import effects

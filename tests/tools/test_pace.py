@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests import pace
-from tests.tools.conftest import ROOT
+from tests.support.repository import ROOT
 
 CASES = """
 import pytest

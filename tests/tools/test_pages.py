@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.conftest import ROOT
+from tests.support.repository import ROOT
 
 README = (ROOT / "README.md").read_text()
 PAGES = [
@@ -23,6 +23,8 @@ PAGES = [
     ROOT / "CONTRIBUTING.md",
     ROOT / "tools/README.md",
     ROOT / "specs/LANGUAGE.md",
+    ROOT / "tests/README.md",
+    ROOT / "tests/verification/README.md",
     *sorted((ROOT / "opgen").rglob("*.md")),
 ]
 TEXTS = {str(page.relative_to(ROOT)): page.read_text() for page in PAGES}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.conftest import ROOT
+from tests.support.repository import ROOT
 
 ROOMS = sorted(p.parent for p in (ROOT / "opgen").glob("*/__init__.py"))
 PAGES = sorted((ROOT / "opgen").rglob("README.md"))

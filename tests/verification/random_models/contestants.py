@@ -1,0 +1,68 @@
+"""Runners of a model: opgen, and ONNX Runtime where it is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
+
+import numpy as np
+from onnx import ModelProto
+
+import opgen
+from opgen.diagnostics import InternalError, UserError
+from tests.verification.random_models.build import Array
+
+Feeds = Mapping[str, Array]
+Results = dict[str, Array]
+Run = Callable[[Feeds], Results]
+
+
+class RefusedError(Exception):
+    """A model, or a call of it, that is not taken."""
+
+
+def opgen_of(model: ModelProto) -> Run:
+    """Return the model compiled by opgen.  Raises RefusedError for a typed refusal; other errors are findings."""
+    try:
+        compiled = opgen.compile(model.SerializeToString())
+    except InternalError:
+        raise
+    except UserError as error:
+        raise RefusedError(str(error)) from error
+
+    def run(feeds: Feeds) -> Results:
+        try:
+            return {k: np.asarray(v) for k, v in compiled.run(dict(feeds)).items()}
+        except InternalError:
+            raise
+        except UserError as error:
+            raise RefusedError(str(error)) from error
+
+    return run
+
+
+def has_onnxruntime() -> bool:
+    return find_spec("onnxruntime") is not None
+
+
+def onnxruntime_of(model: ModelProto, results: Sequence[str]) -> Run | None:
+    """Return the model as an ONNX Runtime session; nothing where that is not installed or does not take it."""
+    if not has_onnxruntime():
+        return None
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 4
+    try:
+        session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    except Exception:  # its errors share no class
+        return None
+
+    def run(feeds: Feeds) -> Results:
+        try:
+            return dict(zip(results, session.run(list(results), dict(feeds)), strict=True))
+        except Exception as error:  # its errors share no class
+            raise RefusedError(str(error)) from error
+
+    return run

@@ -1,1 +1,0 @@
-"""Attacks on every surface at which opgen meets what others give it (`python -m tools.attack`)."""
