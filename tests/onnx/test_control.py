@@ -281,14 +281,22 @@ def test_without_a_first_condition_none_counts() -> None:
         np.testing.assert_allclose(model(x, np.int64(k)), x * 2.0**k, rtol=1e-6)
 
 
-def test_runs_without_end_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("opgen.graph.build.parts.RUNS", 200)
+def test_a_loop_that_never_ends_is_refused_at_once() -> None:
     text = """g (float[n] x) => (float[n] y) {
       y = Loop ("", "", x) <body = b (int64 i, bool f, float[n] v) => (f, w) { w = Neg (v) }>
     }"""
+    with pytest.raises(UserError, match=r"'Loop' \(Loop\): it has neither a number of runs nor a condition"):
+        compiled(text)(floats(3))
+
+
+def test_runs_without_end_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("opgen.graph.build.parts.RUNS", 200)
+    text = """g (float[n] x, bool go) => (float[n] y) {
+      y = Loop ("", go, x) <body = b (int64 i, bool f, float[n] v) => (f, w) { w = Neg (v) }>
+    }"""
     model = compiled(text)
     with pytest.raises(UserError, match=r"'Loop' \(Loop\): it runs more than 200 times"):
-        model(floats(3))
+        model(floats(3), np.array(True))
 
 
 def nested(depth: int, runs: int) -> str:

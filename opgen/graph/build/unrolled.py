@@ -76,6 +76,8 @@ class _Runs:
     def results(self) -> list[str]:
         repeat, going = self._repeat, self._flag(self._repeat.condition)
         most = self._most()
+        if most is None and repeat.condition is None:
+            raise UserError("it has neither a number of runs nor a condition, so that it would never end")
         number = 0
         while going and (most is None or number < most):
             if number == RUNS or not self._work.spend(self._size):
