@@ -1,4 +1,4 @@
-"""How many bytes a kernel moves between the levels of memory, estimated from its loops.
+"""Work of a scheduled kernel, estimated from its loops: arithmetic, accesses, bytes between the levels of memory.
 
 A cache is taken to hold what fits into it, whatever its sets.  What a loop touches is bounded by a box for each buffer.
 Where a whole loop's boxes fit, they move once; where one iteration's boxes fit, the loop's boxes move once too, since
@@ -15,6 +15,7 @@ from dataclasses import astuple, dataclass
 from opgen.loop import walk
 from opgen.loop.analysis.tiles import Move, Multiply, Operation, operation
 from opgen.loop.nodes import (
+    INDEX,
     Alloc,
     Binary,
     Block,
@@ -45,6 +46,11 @@ Box = tuple[Interval, ...]
 Boxes = dict[str, Box]
 
 IN_REGISTERS = ("register",)
+ON_CHIP = ("register", "stack", "shared")
+"""Memory that a CUDA device has beside its caches."""
+SLOW: Mapping[str, int] = {"div": 16, "floordiv": 16, "mod": 16, "sqrt": 16}
+"""Operations that take as long as so many multiply-adds; other functions are counted as FUNCTION."""
+FUNCTION = 20
 TYPICAL = 0.382
 """Where in a loop its typical iteration is.  Not in the middle: where two loops were fused, that is an end of one."""
 
@@ -57,13 +63,15 @@ class Executed:
     """What one run of the kernel executes: multiply-adds (of scalars; a vector has several), and loads and stores.
 
     `paired` of the multiply-adds are made two at a time, by dot products of pairs, `tiled` in products of tiles; a row
-    of a tile is one access.
+    of a tile is one access.  `instructions` are vectors of arithmetic on elements, multiply-adds among them, but for
+    tiles; a division counts as many.
     """
 
     multiply_adds: float
     accesses: float
     paired: float = 0.0
     tiled: float = 0.0
+    instructions: float = 0.0
 
     def times(self, count: float) -> Executed:
         return Executed(*(count * each for each in astuple(self)))
@@ -73,14 +81,24 @@ class Executed:
         return Executed(*(a + b for a, b in each))
 
 
-class Traffic:
-    """Of a kernel without parameters, scheduled and legalised."""
+class Movement:
+    """The work of a kernel without parameters, scheduled and legalised.
 
-    def __init__(self, kernel: Kernel) -> None:
+    Buffers in the spaces `near` are no memory; a vector has `vector_bytes`.
+    """
+
+    def __init__(self, kernel: Kernel, vector_bytes: int = 64, near: Sequence[str] = IN_REGISTERS) -> None:
         local = walk.buffers_in(kernel.body)
         buffers: list[Buffer] = [*kernel.buffers, *local]
-        self._sizes = {b.name: b.dtype.bytes for b in buffers if b.space not in IN_REGISTERS}
+        self._sizes = {b.name: b.dtype.bytes for b in buffers if b.space not in near}
         self._body = kernel.body
+        self._vector_bytes = vector_bytes
+
+    @property
+    def element_bytes(self) -> int:
+        """The bytes of the widest type that is multiplied and added; 4 if none is."""
+        found = (e.type.dtype.bytes for s in walk.walk(self._body) for top in walk.expressions(s) for e in _fmas(top))
+        return max(found, default=4)
 
     def between(self, size: int) -> float:
         """Bytes that pass between a cache of that size and what lies behind it, for a kernel that runs repeatedly."""
@@ -138,7 +156,37 @@ class Traffic:
         paired = sum(2 * e.type.lanes for e in expressions if isinstance(e, Dot))
         loads = {e for e in expressions if isinstance(e, Load) and e.buffer in self._sizes}
         stores = [s for s in statements if isinstance(s, Store) and s.buffer in self._sizes]
-        return Executed(adds + paired, len(loads) + len(stores), paired)
+        vectors = sum(self._instructions(e) for s in statements for top in _values(s) for e in _arithmetic(top))
+        return Executed(adds + paired, len(loads) + len(stores), paired, instructions=vectors)
+
+    def _instructions(self, e: Expr) -> float:
+        """Vectors of multiply-adds that take as long as an operation."""
+        name = e.op if isinstance(e, Binary | Unary) else e.function if isinstance(e, Call) else ""
+        each = SLOW.get(name, FUNCTION if isinstance(e, Call) and name not in ("fma", "abs", "floor", "ceil") else 1)
+        return each * math.ceil(e.type.lanes * e.type.dtype.bytes / self._vector_bytes)
+
+
+def _arithmetic(e: Expr) -> Iterator[Expr]:
+    """The operations on elements in a value, each once: not those of subscripts."""
+    left, seen = [e], set[int]()
+    while left:
+        found = left.pop()
+        if id(found) in seen or isinstance(found, Load | Ramp):
+            continue
+        seen.add(id(found))
+        if isinstance(found, Binary | Unary | Call | Dot | Select | Compare | Cast):
+            yield found
+        left += walk.operands(found)
+
+
+def _fmas(top: Expr) -> Iterator[Call]:
+    return (e for e in walk.walk_expr(top) if isinstance(e, Call) and e.function == "fma")
+
+
+def _values(s: Stmt) -> Iterator[Expr]:
+    """The values that a statement stores or names; those of subscripts are not counted."""
+    if isinstance(s, Store) or (isinstance(s, Let) and s.var.type != INDEX):
+        yield s.value
 
 
 def _of_tiles(tile: Operation) -> Executed:
