@@ -14,6 +14,7 @@ COMMANDS = {
     "check": "Check specs; show every mistake with its place.",
     "fmt": "Bring specs into the one layout.",
     "run": "Run a model: shapes, time, memory.",
+    "explain": "Say what a code of an error means, with an example.",
     "inspect": "Print what becomes of an op or a model, stage by stage.",
     "tune": "Look for faster schedules by measuring.",
     "bench": "Compare speed with other libraries and limits; needs a checkout.",

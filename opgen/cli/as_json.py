@@ -12,6 +12,7 @@ from opgen.diagnostics import Diagnostic
 
 if TYPE_CHECKING:
     from opgen.cli.arguments import Arguments
+    from opgen.diagnostics.codes.code import Code
     from opgen.pipeline import Pipeline
     from opgen.spec.model.model import Algorithm, Module, OpSpec
 
@@ -33,6 +34,17 @@ def diagnostic(found: Diagnostic) -> Mapping[str, object]:
         "end_column": None if span is None else span.end_column,
     }
     return {"code": found.code, "message": found.message, **place, "help": found.help}
+
+
+def explained(code: Code) -> Mapping[str, object]:
+    """A code of diagnostics as it is declared."""
+    return {
+        "code": code.name,
+        "title": code.title,
+        "explanation": code.explanation,
+        "example": code.example,
+        "remedy": code.remedy,
+    }
 
 
 def declared(path: str, module: Module) -> Mapping[str, object]:

@@ -59,11 +59,12 @@ def fail(message: str) -> NoReturn:
 
 
 def show_diagnostics(error: DiagnosticError) -> None:
-    """Every diagnostic with its place and caret, then how many there were."""
+    """Show every diagnostic with its place and caret, then how many there were and which command says more."""
     for diagnostic in error.diagnostics:
         say(colored(diagnostic.render()) + "\n")
     count = len(error.diagnostics)
-    say(f"{count} error{'s' if count != 1 else ''}")
+    first = error.diagnostics[0].code
+    say(f"{count} error{'s' if count != 1 else ''}; 'opgen explain {first}' says more")
 
 
 def colored(rendered: str) -> str:

@@ -60,6 +60,12 @@ class Diagnostic:
     span: Span | None = None
     help: str | None = None
 
+    def __post_init__(self) -> None:
+        from opgen.diagnostics.codes import CODES
+
+        if self.code not in CODES:
+            raise InternalError(f"the code '{self.code}' is not declared")
+
     def render(self) -> str:
         """The message as a compiler prints it: place, sentence, the line itself, a caret, the remedy."""
         if self.span is None:

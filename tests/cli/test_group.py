@@ -76,28 +76,28 @@ def span() -> Span:
 
 
 def test_diagnostics_are_rendered_and_counted() -> None:
-    error = DiagnosticError([Diagnostic("E001", "not good", span(), "be good"), Diagnostic("E002", "also not good")])
+    error = DiagnosticError([Diagnostic("S001", "not good", span(), "be good"), Diagnostic("S002", "also not good")])
     result = CliRunner().invoke(failing(error))
     assert result.exit_code == USER_ERROR
     assert result.stdout == ""
     assert result.stderr == (
-        "a.op:2:3: error[E001]: not good\n"
+        "a.op:2:3: error[S001]: not good\n"
         "   |\n"
         " 2 |   bad line\n"
         "   |   ^^^\n"
         "   = help: be good\n"
         "\n"
-        "error[E002]: also not good\n"
+        "error[S002]: also not good\n"
         "\n"
-        "2 errors\n"
+        "2 errors; 'opgen explain S001' says more\n"
     )
 
 
 def test_carets_are_green_on_a_terminal() -> None:
-    shown = colored(Diagnostic("E001", "not good", span()).render())
-    assert "\x1b[31m\x1b[1merror[E001]\x1b[0m" in shown
+    shown = colored(Diagnostic("S001", "not good", span()).render())
+    assert "\x1b[31m\x1b[1merror[S001]\x1b[0m" in shown
     assert "\x1b[32m\x1b[1m^^^\x1b[0m" in shown
-    assert click.unstyle(shown) == Diagnostic("E001", "not good", span()).render()
+    assert click.unstyle(shown) == Diagnostic("S001", "not good", span()).render()
 
 
 @pytest.mark.parametrize(

@@ -187,7 +187,7 @@ def test_a_wrong_schedule_is_refused_with_its_place(here: Run, tmp_path: Path) -
         "   | ^^^^^^^^^\n"
         "   = help: did you mean 'vectorize'?\n"
         "\n"
-        "1 error\n"
+        "1 error; 'opgen explain schedule' says more\n"
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from opgen.diagnostics import Diagnostic, DiagnosticError, Span, did_you_mean
-from opgen.spec.syntax.codes import known
 from opgen.spec.syntax.limits import MISTAKES, SUGGESTIONS
 
 
@@ -18,11 +17,11 @@ class Report:
 
     def add(self, code: str, message: str, span: Span, help: str | None = None) -> None:
         """Notes a mistake."""
-        self.append(Diagnostic(known(code), message, span, help))
+        self.append(Diagnostic(code, message, span, help))
 
     def append(self, diagnostic: Diagnostic) -> None:
         if len(self._found) >= MISTAKES and diagnostic not in self._found:
-            more = Diagnostic(known("S005"), f"there are more mistakes than these {MISTAKES}", diagnostic.span)
+            more = Diagnostic("S005", f"there are more mistakes than these {MISTAKES}", diagnostic.span)
             raise DiagnosticError([*in_order(self._found), more])
         self._found.setdefault(diagnostic)
 
