@@ -80,7 +80,10 @@ def _image(b: Builder, dtypes: Any = REAL) -> Value:
 
 @rule(3)
 def convolution(b: Builder) -> None:
+    """Of finite numbers in float64, which ONNX Runtime lacks: the evaluator multiplies infinities by zeros it adds."""
     x = _image(b)
+    if x.dtype == np.float64 and not all(np.isfinite(a).all() for a in x.arrays):
+        raise UnusableError("not finite")
     channels = x.dims[1][0]
     groups = b.choose.choice([g for g in (1, 1, channels, 2) if channels % g == 0])
     taps, attributes = _window(b, x)
@@ -106,7 +109,8 @@ def pool(b: Builder) -> None:
     """Pools whose sizes and values nobody doubts.
 
     Pools of NaN are NaN here, as in PyTorch; ONNX Runtime and the reference evaluator pass over them.  The evaluator
-    gives other sizes for SAME_LOWER and for ceil_mode, and for a GlobalMaxPool over one dimension.
+    gives other sizes for SAME_LOWER and for ceil_mode, and for a GlobalMaxPool over one dimension; where strides are
+    larger than windows, it pads SAME by negative numbers.
     """
     x = _image(b, (np.float32, np.float64))
     if any(np.isnan(a).any() for a in x.arrays):
@@ -117,6 +121,8 @@ def pool(b: Builder) -> None:
         attributes["count_include_pad"] = b.choose.randrange(2)
     if attributes.get("auto_pad") == "SAME_LOWER":
         attributes["auto_pad"] = "SAME_UPPER"
+    if "auto_pad" in attributes and any(s > t for s, t in zip(attributes["strides"], taps, strict=True)):
+        raise UnusableError("windows that leave rows out")
     b.node(operator, [x], kernel_shape=taps, **attributes)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from onnx import helper
 
-from tests.verification.random_models.build import Builder, Value
+from tests.verification.random_models.build import Builder, UnusableError, Value
 from tests.verification.random_models.rules import rule
 
 FLOATS = (np.float32, np.float32, np.float32, np.float64, np.float16)
@@ -113,8 +113,12 @@ def clip(b: Builder) -> None:
 
 @rule(1)
 def prelu(b: Builder) -> None:
+    """With slopes that are finite: the evaluator multiplies a zero by its slope."""
     x = b.value((np.float32, np.float64))
-    b.node("PRelu", [x, b.operand(x.dtype, x.dims[b.choose.randrange(x.rank + 1) :])])
+    slope = b.operand(x.dtype, x.dims[b.choose.randrange(x.rank + 1) :])
+    if not all(np.isfinite(a).all() for a in slope.arrays):
+        raise UnusableError("not finite")
+    b.node("PRelu", [x, slope])
 
 
 @rule(1.5)
