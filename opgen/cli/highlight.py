@@ -13,7 +13,7 @@ from pygments.lexers import get_lexer_by_name
 from pygments.token import Comment, Keyword, Name, Number, Operator, String, Text
 
 from opgen.dtypes import ALIASES, DTYPES
-from opgen.schedule.parse import COMMANDS
+from opgen.schedule.steps import PRIMITIVES
 from opgen.spec.generic.lists import LISTS, SINGLE
 from opgen.spec.generic.types import PREDICATES
 from opgen.spec.resolve.scalars import PAIR_FUNCTIONS, SCALAR_FUNCTIONS
@@ -77,7 +77,7 @@ class LoopLexer(RegexLexer):
         "root": [
             (r"(#|//).*", Comment),
             (r"'[^']*'|\"[^\"]*\"", String),
-            (rf"^({'|'.join(COMMANDS)})\b", Name.Function),
+            (rf"^({'|'.join(PRIMITIVES)})\b", Name.Function),
             (any_of(LOOP_KEYWORDS), Keyword),
             (any_of(LOOP_KINDS), Keyword.Reserved),
             (r"(block|thread)\.[xyz]\b", Keyword.Reserved),

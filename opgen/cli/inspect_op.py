@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from opgen.cli.arguments import Arguments
     from opgen.cli.forms import Given
     from opgen.pipeline import Pipeline
+    from opgen.schedule.declaration import Target
     from opgen.schedule.schedule import Schedule
-    from opgen.schedule.targets import Target
     from opgen.spec.model.model import GenericOp, Module, OpSpec
 
 

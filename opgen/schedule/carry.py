@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from opgen.loop import build as b
 from opgen.loop.nodes import For, If, Kernel, Load, Stmt, Store
+from opgen.schedule.declaration import Option, Step, primitive
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import require_loops, rewrite_loops
 from opgen.schedule.reduction import Reduction, Search
+from opgen.schedule.values import LoopName
+
+
+@primitive("sums", "carry r at=k_o")
+class Carry(Step):
+    """Takes a reduction's outermost loop outside the loops over results from `k_o` inwards; partial sums wait in the
+    results.
+    """
+
+    loop: LoopName
+    at: Annotated[LoopName, Option(lacks="the loop outside which to go")]
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return carry(kernel, self.loop, self.at)
 
 
 def carry(kernel: Kernel, loop: str, at: str) -> Kernel:

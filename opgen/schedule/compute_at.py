@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import prod
+from typing import Annotated
 
 from opgen.diagnostics import did_you_mean
 from opgen.loop import build as b
@@ -14,12 +15,29 @@ from opgen.passes.fold import fold_all
 from opgen.passes.simplify import simplify_stmt
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.box import SMALL, Box, accesses, at_most, bounding_box, is_too_large, redirected
+from opgen.schedule.declaration import Option, Step, primitive
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import require_loops, rewrite_loops, with_body
 from opgen.schedule.producer import Producer
+from opgen.schedule.values import BufferName, LoopName, OneOf
 
 
-def compute_at(kernel: Kernel, buffer: str, at: str, space: Space = "heap", again: bool = False) -> Kernel:
+@primitive("memory", "compute_at v at=y_b space=heap again=false")
+class ComputeAt(Step):
+    """Computes an intermediate in each iteration of a loop, as much as that iteration reads; nothing twice unless
+    `again=true`.
+    """
+
+    buffer: BufferName
+    at: Annotated[LoopName, Option(lacks="the loop to compute it in")]
+    space: Annotated[Space, OneOf(("heap", "stack", "register")), Option("heap")] = "heap"
+    again: Annotated[bool, Option("false")] = False
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return compute_at(kernel, self.buffer, self.at, self.space, self.again)
+
+
+def compute_at(kernel: Kernel, buffer: str, at: str, space: Space, again: bool) -> Kernel:
     """Compute of an intermediate, in each iteration of a loop, what that iteration reads.
 
         alloc t[n + 2]

@@ -42,10 +42,10 @@ from opgen.schedule.auto.sources import Sources
 from opgen.schedule.auto.tabulated import tabulated
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import STEP_SHARED
+from opgen.schedule.declaration import Target
 from opgen.schedule.fallback import Check
 from opgen.schedule.schedule import Schedule
 from opgen.schedule.steps import Fuse, Pack, Pair, Parallel
-from opgen.schedule.targets import Target
 
 
 def default_schedule(kernel: Kernel, kind: Target = "cpu", machine: Machine | None = None) -> Schedule:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
+from typing import Annotated
 
 from opgen.dtypes import INT32
 from opgen.loop import build as b
@@ -21,10 +22,26 @@ from opgen.loop.walk import (
     with_parts,
 )
 from opgen.passes.unroll import constant_extent
+from opgen.schedule.declaration import Step, primitive
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import before_nest, buffer_at, require_fresh, require_loops, with_body
+from opgen.schedule.values import LoopName, Made
 
 _ZERO = b.const(0, INT32)
+
+
+@primitive("sums", "distribute c -> x_sums, w_sums")
+class Distribute(Step):
+    """Makes of sums in int32 of `(x + p) * (w + q)` sums of `x * w`, with those of `x` and of `w` alone computed
+    before.
+    """
+
+    loop: LoopName
+    first: Annotated[str, Made("{loop}_left_sums")]
+    second: Annotated[str, Made("{loop}_right_sums")]
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return distribute(kernel, self.loop, self.first, self.second)
 
 
 def distribute(kernel: Kernel, loop: str, first: str, second: str) -> Kernel:

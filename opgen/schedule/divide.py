@@ -4,21 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 from opgen.loop import build as b
 from opgen.loop.nodes import Buffer, Const, Expr, For, Kernel, Load, Space, Stmt, Store
 from opgen.loop.walk import loads, map_stmt, stores, substitute, substitute_expr
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.box import is_too_large
+from opgen.schedule.declaration import Option, Step, primitive
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import require_fresh, require_loops, rewrite_loops
 from opgen.schedule.reduction import Reduction, Search, operation
+from opgen.schedule.values import LoopName, Made, OneOf
 
 MOST = 256
 """Most parts: at the end there is a term for each."""
 
 
-def divide(kernel: Kernel, loop: str, at: str, name: str | None = None, space: Space = "heap") -> Kernel:
+@primitive("sums", "divide n_p at=k_o space=heap -> sums")
+class Divide(Step):
+    """Takes a reduction's loop outside those over results, with results of its own for each iteration, added up at the
+    end, so that threads (or lanes, `space=stack`) share them.
+    """
+
+    loop: LoopName
+    at: Annotated[LoopName, Option(lacks="the loop outside which to go")]
+    sums: Annotated[str, Made("{loop}_sums")]
+    space: Annotated[Space, OneOf(("heap", "stack", "register")), Option("heap")] = "heap"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return divide(kernel, self.loop, self.at, self.sums, self.space)
+
+
+def divide(kernel: Kernel, loop: str, at: str, name: str, space: Space) -> Kernel:
     """Move the outermost loop of a sum outside the loops over its results, from `at` inwards; each iteration has
     results of its own, which are added up at the end, neighbours first.
 
@@ -40,7 +58,7 @@ def divide(kernel: Kernel, loop: str, at: str, name: str | None = None, space: S
     require_loops(kernel, "divide", [loop, at])
     if loop == at:
         raise ScheduleError(f"divide {loop}: it cannot go outside of itself", "name a loop over results")
-    step = _Divide(Search(kernel, "divide", loop, narrow=True), name or f"{loop}_sums", space, kernel)
+    step = _Divide(Search(kernel, "divide", loop, narrow=True), name, space, kernel)
     return rewrite_loops(kernel, at, lambda s, context: step.rewrite(step.search.run(s, context)))
 
 

@@ -4,14 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 from opgen.diagnostics import did_you_mean
 from opgen.loop import build as b
 from opgen.loop.nodes import Alloc, Block, Const, Expr, For, Kernel, Let, Stmt, Var
 from opgen.loop.walk import allocs_in, holds_loop, loads, parts, stores, substitute, walk, with_parts
 from opgen.passes.unroll import constant_extent
+from opgen.schedule.declaration import Option, Step, primitive
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import require_loops, with_body
+from opgen.schedule.values import BufferName, LoopName
+
+
+@primitive("memory", "fill panel in=x")
+class Fill(Step):
+    """Makes the rows of a copy one by one in a loop of the first nest that reads it."""
+
+    buffer: BufferName
+    loop: Annotated[LoopName, Option(lacks="a loop", name="in")]
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return fill(kernel, self.buffer, self.loop)
 
 
 def fill(kernel: Kernel, buffer: str, loop: str) -> Kernel:

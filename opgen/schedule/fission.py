@@ -8,8 +8,21 @@ from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.nodes import Barrier, Block, Check, For, Kernel, Load, Stmt
 from opgen.loop.walk import stores, substitute, walk, walk_expr
+from opgen.schedule.declaration import Step, primitive
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import require_fresh, require_independent, require_loops, rewrite_loops
+from opgen.schedule.values import LoopName, NewName
+
+
+@primitive("loops", "fission d -> d_1")
+class Fission(Step):
+    """Makes a loop for each statement of one over two statements."""
+
+    loop: LoopName
+    names: tuple[NewName, ...]
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return fission(kernel, self.loop, self.names)
 
 
 def fission(kernel: Kernel, loop: str, names: Sequence[str] = ()) -> Kernel:

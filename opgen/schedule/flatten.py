@@ -4,20 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 from opgen.loop import build as b
 from opgen.loop.nodes import Alloc, Buffer, Const, Expr, For, Kernel, Load, Stmt, Store
 from opgen.loop.walk import buffers_in, expressions, free_vars, loads, map_expr, map_stmt, stores, walk
 from opgen.passes.fold import fold_all
+from opgen.schedule.declaration import Step, primitive
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import extent, require_fresh, require_loops, rewrite_loops, with_body
+from opgen.schedule.values import LoopName, Made
 
 Place: TypeAlias = tuple[int, int]
 """Two neighbouring dimensions of a buffer."""
 
 
-def flatten(kernel: Kernel, outer: str, inner: str, name: str | None = None) -> Kernel:
+@primitive("loops", "flatten y, x -> y_x")
+class Flatten(Step):
+    """Fuses two loops, and the two dimensions of arguments that they go through row after row."""
+
+    outer: LoopName
+    inner: LoopName
+    name: Annotated[str, Made("{outer}_{inner}")]
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return flatten(kernel, self.outer, self.inner, self.name)
+
+
+def flatten(kernel: Kernel, outer: str, inner: str, name: str) -> Kernel:
     """Make one loop of two that walk together through neighbouring dimensions of buffers, rows of which they take
     whole, and one dimension of these.
 
@@ -30,13 +44,12 @@ def flatten(kernel: Kernel, outer: str, inner: str, name: str | None = None) -> 
     loop, or a buffer is accessed in another way, too, but for certain elements of rows of the kernel's own.
     """
     require_loops(kernel, "flatten", [outer, inner])
-    flat = name or f"{outer}_{inner}"
-    require_fresh(kernel, "flatten", [flat])
+    require_fresh(kernel, "flatten", [name])
     known = {a.name: a for a in (*kernel.buffers, *buffers_in(kernel.body))}
     places = _places(kernel, outer, inner, known)
     rows = {known[n].shape[at] for n, (_, at) in places.items()}
     reshaped = with_body(kernel, _reshaped(kernel.body, places, known))
-    body = rewrite_loops(reshaped, outer, lambda s, _: _joined(s, inner, flat, rows)).body
+    body = rewrite_loops(reshaped, outer, lambda s, _: _joined(s, inner, name, rows)).body
     if {outer, inner} & {n for s in walk(body) for e in expressions(s) for n in free_vars(e)}:
         raise ScheduleError(f"flatten {outer}: something depends on '{outer}' or '{inner}' alone")
     new = {n: replace(_flat(known[n], *at), given=known[n].outside) for n, at in places.items()}

@@ -8,18 +8,17 @@ they are put back.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from opgen.loop import build as b
 from opgen.loop.nodes import Alloc, Block, Buffer, Kernel, Prefetch, Stmt
 from opgen.loop.walk import declared_in, holds_loop, mentioned, outermost, touched
-from opgen.schedule.steps import Merge, Step
+from opgen.schedule.declaration import Step, form_of
+from opgen.schedule.values import Buffered, Loop, Made
 
 FEWEST = 12
 """Statements of a kernel from which on it is worth to look for those that a step concerns."""
-WHOLE = (Merge,)
-"""Steps that move statements past others, and so must see all of them."""
 
 
 @dataclass(frozen=True)
@@ -44,14 +43,17 @@ class Focus:
         return dataclasses.replace(after, body=_around(buffers, whole))
 
     def holds_all_of(self, step: Step) -> bool:
-        """Whether a step does not concern what was left out: an input may be read there, too."""
-        if isinstance(step, WHOLE):
+        """Return True if a step does not concern what was left out.
+
+        One that names a loop concerns what is in that; one that names buffers alone, all that touches these.
+        """
+        if step.moves_past:
             return False
-        words = {f.name: getattr(step, f.name) for f in dataclasses.fields(step)}
-        buffer = words.get("buffer")
-        if buffer is None or words.get("at") is not None or words.get("loop") is not None:
+        form = form_of(type(step))
+        if any(form.names(step, Loop)):
             return True
-        return all(buffer not in touched(s) for run in self.left_out.values() for s in run)
+        buffers = frozenset(form.names(step, Buffered))
+        return all(buffers.isdisjoint(touched(s)) for run in self.left_out.values() for s in run)
 
     def _is_fresh(self, before: Stmt, after: Stmt) -> bool:
         """Whether no name that is new is taken in what was left out."""
@@ -59,7 +61,7 @@ class Focus:
         return not new or all(new.isdisjoint(declared_in(s)) for run in self.left_out.values() for s in run)
 
 
-def focus(kernel: Kernel, names: Sequence[str]) -> Focus | None:
+def focus(kernel: Kernel, names: Iterable[str]) -> Focus | None:
     """The statements that loops or buffers of some names stand in, and those that touch the same local buffers or
     outputs; None if there is little to be left out.
     """
@@ -106,16 +108,8 @@ def _around(buffers: tuple[Buffer, ...], body: Stmt) -> Stmt:
 
 def run(step: Step, kernel: Kernel) -> Kernel:
     """The kernel after a step; raises ScheduleError."""
-    if isinstance(step, WHOLE):
+    if step.moves_past:
         return step.run(kernel)
-    names = [n for f in dataclasses.fields(step) for n in _words(getattr(step, f.name))]
-    found = focus(kernel, names)
+    found = focus(kernel, form_of(type(step)).names(step, Loop | Buffered | Made))
     after = None if found is None else found.put_back(step.run(found.kernel))
     return step.run(kernel) if after is None else after
-
-
-def _words(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, tuple):
-        yield from (v for v in value if isinstance(v, str))

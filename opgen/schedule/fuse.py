@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.nodes import Const, Expr, For, If, Kernel, Let, Stmt
 from opgen.loop.walk import expressions, free_vars, reads_memory
 from opgen.passes.fold import fold_all
+from opgen.schedule.declaration import Step, primitive
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import extent, require_fresh, require_independent, require_loops, rewrite_loops
+from opgen.schedule.values import LoopName, Made
 
 Wrapper = Let | If
 
 
-def fuse(kernel: Kernel, outer: str, inner: str, name: str | None = None) -> Kernel:
+@primitive("loops", "fuse n, y -> n_y")
+class Fuse(Step):
+    """Makes one loop of two."""
+
+    outer: LoopName
+    inner: LoopName
+    name: Annotated[str, Made("{outer}_{inner}")]
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return fuse(kernel, self.outer, self.inner, self.name)
+
+
+def fuse(kernel: Kernel, outer: str, inner: str, name: str) -> Kernel:
     """Make one loop of two, of which the inner is all that the outer holds (but for names and conditions around it).
 
         for y in 0..h:                      for y_x in 0..h*w:
@@ -25,9 +41,8 @@ def fuse(kernel: Kernel, outer: str, inner: str, name: str | None = None) -> Ker
     result, and the inner loop must be independent.
     """
     require_loops(kernel, "fuse", [outer, inner])
-    fused = name or f"{outer}_{inner}"
-    require_fresh(kernel, "fuse", [fused])
-    return rewrite_loops(kernel, outer, lambda s, context: _fuse(s, context, inner, fused))
+    require_fresh(kernel, "fuse", [name])
+    return rewrite_loops(kernel, outer, lambda s, context: _fuse(s, context, inner, name))
 
 
 def _fuse(s: For, context: Context, inner: str, name: str) -> Stmt:

@@ -2,19 +2,62 @@
 
 from __future__ import annotations
 
-from typing import get_args
+from typing import Annotated, get_args
 
 from opgen.diagnostics import did_you_mean
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.nodes import For, Kernel, LoopKind, Stmt
 from opgen.loop.walk import allocs_in, holds_loop, loops_in
 from opgen.passes.unroll import constant_extent
+from opgen.schedule.declaration import Step, primitive
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.exchange import require_no_exchange
 from opgen.schedule.lanes import require_even_lanes
 from opgen.schedule.loops import require_independent, require_loops, rewrite_loops
+from opgen.schedule.values import LoopName, OneOf
 
 AXES: tuple[str, ...] = tuple(k for k in get_args(LoopKind) if "." in k)
+
+
+@primitive("loops", "unroll r")
+class Unroll(Step):
+    """Replaces a loop by copies of its body."""
+
+    loop: LoopName
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return unroll(kernel, self.loop)
+
+
+@primitive("loops", "vectorize k_l")
+class Vectorize(Step):
+    """Makes each iteration a lane of vectors."""
+
+    loop: LoopName
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return vectorize(kernel, self.loop)
+
+
+@primitive("loops", "parallel n_y")
+class Parallel(Step):
+    """Distributes the iterations over threads."""
+
+    loop: LoopName
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return parallel(kernel, self.loop)
+
+
+@primitive("loops", "bind x_o block.x", target="cuda")
+class Bind(Step):
+    """Distributes the iterations over a GPU's blocks or threads."""
+
+    loop: LoopName
+    axis: Annotated[LoopKind, OneOf(AXES)]
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return bind(kernel, self.loop, self.axis)
 
 
 def unroll(kernel: Kernel, loop: str) -> Kernel:

@@ -26,8 +26,23 @@ from opgen.loop.walk import (
 )
 from opgen.passes.fold import fold_all
 from opgen.passes.scope import entered
+from opgen.schedule.declaration import Step, primitive
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import extent, is_independent, require_loops, with_body
+from opgen.schedule.values import LoopName
+
+
+@primitive("loops", "merge i, j", moves_past=True)
+class Merge(Step):
+    """Makes one loop of two with as many iterations, one after the other. What stands between them goes before or after
+    it.
+    """
+
+    first: LoopName
+    second: LoopName
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return merge(kernel, self.first, self.second)
 
 
 def merge(kernel: Kernel, first: str, second: str) -> Kernel:

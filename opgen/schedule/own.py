@@ -3,15 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from opgen.loop import build as b
 from opgen.loop.nodes import INDEX, Buffer, Const, Expr, For, If, Kernel, Let, Load, Stmt, Store, Var
 from opgen.loop.walk import loads, loops_in, map_expr, parts, reads_memory, walk_expr, with_parts
+from opgen.schedule.declaration import Step, primitive
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import buffer_at, require_fresh, require_loops, with_body
+from opgen.schedule.values import LoopName, Made
 
 MOST = 1 << 20
 """Most owners: each walks over all updates."""
+
+
+@primitive("loops", "own i 64 -> i_owner")
+class Own(Step):
+    """Updates at places that values determine: each of 64 owners goes through all of them and makes those of its
+    elements, in their order.
+    """
+
+    loop: LoopName
+    owners: int
+    name: Annotated[str, Made("{loop}_owner")]
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return own(kernel, self.loop, self.owners, self.name)
 
 
 def own(kernel: Kernel, loop: str, owners: int, name: str) -> Kernel:

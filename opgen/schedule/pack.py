@@ -4,26 +4,44 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Annotated
 
 from opgen.diagnostics import did_you_mean
 from opgen.loop import build as b
 from opgen.loop.nodes import Buffer, Expr, For, Kernel, Load, Stmt, Store
 from opgen.loop.walk import map_stmt
 from opgen.schedule.box import Indices
+from opgen.schedule.declaration import Option, Step, primitive
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import require_fresh, require_loops, rewrite_loops
 from opgen.schedule.stage import stage
+from opgen.schedule.values import BufferName, Dimension, LoopName, Made
 from opgen.schedule.written import require_written
 
 
-def pack(
-    kernel: Kernel,
-    buffer: str,
-    order: Sequence[int],
-    name: str | None = None,
-    at: str | None = None,
-    loop: str | None = None,
-) -> Kernel:
+@primitive(
+    "memory",
+    "pack filter 0, 1, 3, 2 -> filter_packed",
+    "pack filter 0, 1, 3, 2 at=k_o -> panel",
+    "pack input 0, 3, 1, 2 in=x_o -> copy",
+)
+class Pack(Step):
+    """Copies an input once, with its dimensions in another order; an output is copied out at the end. With `at`: what
+    each iteration of a loop reads, or writes. With `in`: for what is read inside a loop; the rest goes on reading the
+    input.
+    """
+
+    buffer: BufferName
+    order: tuple[Dimension, ...]
+    name: Annotated[str, Made("{buffer}_packed")]
+    at: Annotated[LoopName | None, Option()] = None
+    loop: Annotated[LoopName | None, Option(name="in")] = None
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return pack(kernel, self.buffer, self.order, self.name, self.at, self.loop)
+
+
+def pack(kernel: Kernel, buffer: str, order: Sequence[int], name: str, at: str | None, loop: str | None) -> Kernel:
     """Work on a copy of an input whose dimensions are in another order, made before anything else; or of an output,
     copied out after everything else, which must be written as a whole.
 
@@ -43,11 +61,10 @@ def pack(
     if sorted(order) != list(range(len(source.shape))):
         shown = ", ".join(map(str, order))
         raise ScheduleError(f"pack {buffer}: {shown} is not an order of its {len(source.shape)} dimensions")
-    name = name or f"{buffer}_packed"
     if at is not None and loop is not None:
         raise ScheduleError(f"pack {buffer}: a copy made in each iteration of '{at}' is for all of it", "leave out in=")
     if at is not None:
-        return stage(kernel, buffer, at, "heap", name=name, order=order)
+        return stage(kernel, buffer, at, "heap", False, name, order)
     counters = [f"{name}_{d}" for d in range(len(order))]
     require_fresh(kernel, "pack", [name, *counters])
     copy = Buffer(name, source.dtype, tuple(source.shape[d] for d in order), "heap")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Annotated
 
 from opgen.diagnostics import did_you_mean
 from opgen.loop import build as b
@@ -22,9 +23,25 @@ from opgen.lower.finite import unless_finite
 from opgen.lower.scope import Names
 from opgen.passes.scope import entered
 from opgen.passes.tighten import conjuncts
+from opgen.schedule.declaration import Step, primitive
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import require_fresh, with_body
 from opgen.schedule.renaming import renamed, suffixed_names
+from opgen.schedule.values import BufferName, Dimension, Made
+
+
+@primitive("memory", "pad input 1, 2 -> input_padded")
+class Pad(Step):
+    """Sums over a copy with zeros beyond its ends, in place of conditions; again without, if a factor is not finite. A
+    copy of integers has the zero point that is subtracted from each.
+    """
+
+    buffer: BufferName
+    dimensions: tuple[Dimension, ...]
+    name: Annotated[str, Made("{buffer}_padded")]
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return pad(kernel, self.buffer, self.dimensions, self.name)
 
 
 def pad(kernel: Kernel, buffer: str, dimensions: Sequence[int], name: str) -> Kernel:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from opgen.dtypes import BFLOAT16, FLOAT32, INT8, INT32, UINT8, DType
 from opgen.loop import build as b
@@ -26,6 +27,7 @@ from opgen.loop.nodes import (
 from opgen.loop.walk import free_vars, loops_in, stores, substitute
 from opgen.passes.fold import fold_all
 from opgen.passes.simplify import simplify_expr
+from opgen.schedule.declaration import Step, primitive
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import (
     before_nest,
@@ -37,6 +39,21 @@ from opgen.schedule.loops import (
     rewrite_loops,
     with_body,
 )
+from opgen.schedule.values import LoopName, Made
+
+
+@primitive("sums", "pair c -> x, w_pairs", target="cpu")
+class Pair(Step):
+    """Takes two steps of a bfloat16 sum at once, by the dot product of pairs: `x` in place, a copy of `w`. Takes four
+    of a sum of uint8 times int8 in int32; those left over with zeros, if both are copied.
+    """
+
+    loop: LoopName
+    first: Annotated[str, Made("{loop}_left")]
+    second: Annotated[str, Made("{loop}_right")]
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return pair(kernel, self.loop, self.first, self.second)
 
 
 def pair(kernel: Kernel, loop: str, first: str, second: str) -> Kernel:

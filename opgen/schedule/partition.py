@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from typing import Annotated
 
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
@@ -12,9 +13,25 @@ from opgen.loop.walk import substitute_expr, with_parts
 from opgen.passes.fold import fold_all
 from opgen.passes.scope import entered
 from opgen.passes.simplify import simplify_expr, simplify_stmt
+from opgen.schedule.declaration import Step, Varied, primitive
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import require_fresh, require_loops, rewrite_loops
 from opgen.schedule.renaming import renamed, suffixed_names
+from opgen.schedule.values import LoopName, NewName, Number
+
+
+@primitive("loops", "partition x_o 1, -1", "partition x_o -1 -> left")
+class Partition(Step):
+    """Makes loops of their own of the first and the last tile, so that conditions are decided in the middle. With a
+    name, all that is in the last part has an end: `x_o_left`.
+    """
+
+    loop: LoopName
+    at: Annotated[tuple[Annotated[int, Number("CUT")], ...], Varied(lambda at: ((1,), (-1,), (1, -1), (2, -2)))]
+    suffix: NewName | None = None
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return partition(kernel, self.loop, self.at, self.suffix)
 
 
 def partition(kernel: Kernel, loop: str, at: Sequence[int], suffix: str | None = None) -> Kernel:

@@ -7,8 +7,21 @@ from dataclasses import replace
 
 from opgen.loop.nodes import Alloc, Expr, Kernel, Load, Stmt, Store
 from opgen.loop.walk import buffers_in, map_stmt
+from opgen.schedule.declaration import Step, primitive
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import with_body, with_buffer
+from opgen.schedule.values import BufferName, Dimension
+
+
+@primitive("memory", "permute sums 2, 0, 1")
+class Permute(Step):
+    """Puts the dimensions of a local buffer in another order."""
+
+    buffer: BufferName
+    order: tuple[Dimension, ...]
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return permute(kernel, self.buffer, self.order)
 
 
 def permute(kernel: Kernel, buffer: str, order: Sequence[int]) -> Kernel:

@@ -8,8 +8,22 @@ from opgen.diagnostics import did_you_mean
 from opgen.loop import build as b
 from opgen.loop.nodes import Alloc, Buffer, Const, Kernel, Stmt
 from opgen.loop.walk import buffers_in, map_stmt
+from opgen.schedule.declaration import Step, primitive
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import with_body, with_buffer
+from opgen.schedule.values import BufferName, Dimension
+
+
+@primitive("memory", "pitch sums 1 65")
+class Pitch(Step):
+    """Leaves room for 65 elements along a dimension of a local buffer that has fewer: its rows lie further apart."""
+
+    buffer: BufferName
+    dimension: Dimension
+    size: int
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return pitch(kernel, self.buffer, self.dimension, self.size)
 
 
 def pitch(kernel: Kernel, buffer: str, dimension: int, size: int) -> Kernel:

@@ -5,22 +5,40 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from opgen.diagnostics import did_you_mean
 from opgen.loop import build as b
+from opgen.loop import nodes
 from opgen.loop.analysis.bounds import Context
-from opgen.loop.nodes import Alloc, Binary, Buffer, Const, Expr, For, Kernel, Let, Load, Prefetch, Stmt
+from opgen.loop.nodes import Alloc, Binary, Buffer, Const, Expr, For, Kernel, Let, Load, Stmt
 from opgen.loop.walk import free_vars, holds_loop, parts, skeleton, substitute_expr, walk_expr, with_parts
 from opgen.passes.fold import fold_all
 from opgen.passes.simplify import simplify_expr
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.box import accesses, at_most, bounding_box, covering_box
+from opgen.schedule.declaration import Option, Step, primitive
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import buffer_at, require_loops, rewrite_loops
+from opgen.schedule.values import BufferName, LoopName
 
 LINE = 64
 """Bytes that memory is fetched in."""
+
+
+_LOOPS = "an outer and an inner loop"
+
+
+@primitive("memory", "prefetch input at=y_o in=x")
+class Prefetch(Step):
+    """Lets each iteration of an inner loop prefetch a line of what the next iteration of an outer loop reads."""
+
+    buffer: BufferName
+    at: Annotated[LoopName, Option(lacks=_LOOPS)]
+    loop: Annotated[LoopName, Option(lacks=_LOOPS, name="in")]
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return prefetch(kernel, self.buffer, self.at, self.loop)
 
 
 def prefetch(kernel: Kernel, buffer: str, at: str, loop: str) -> Kernel:
@@ -166,7 +184,7 @@ class _Prefetch:
             raise self._refuse("a loop on the way there is already bound to something", "prefetch before")
         if s.var != self.loop:
             return For(s.var, s.start, s.stop, self._inside(s.body, region, tiles, (*steps, step)), s.kind)
-        hint = Prefetch(self.buffer, region.line(tiles, (*steps, step)))
+        hint = nodes.Prefetch(self.buffer, region.line(tiles, (*steps, step)))
         return For(s.var, s.start, s.stop, b.block((hint, s.body)), s.kind)
 
     def _extent(self, s: For) -> int:

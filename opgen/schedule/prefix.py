@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Annotated
 
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
@@ -13,13 +14,29 @@ from opgen.loop.walk import substitute, substitute_expr, walk_exprs
 from opgen.passes.fold import fold_all
 from opgen.passes.simplify import simplify_expr
 from opgen.passes.unroll import constant_extent
+from opgen.schedule.declaration import Step, primitive
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import require_fresh, require_loops, rewrite_loops
 from opgen.schedule.reduction import identity
+from opgen.schedule.values import LoopName, Made
 
 MOST = 64
 """Most lanes."""
 OPERATIONS = ("add", "mul", "min", "max")
+
+
+@primitive("sums", "prefix t 16 -> running", target="cpu")
+class Prefix(Step):
+    """Takes 16 steps of a running sum, product, minimum or maximum at once: in 4 rounds each lane gets the sum of those
+    before it.
+    """
+
+    loop: LoopName
+    lanes: int
+    name: Annotated[str, Made("{loop}_prefix")]
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return prefix(kernel, self.loop, self.lanes, self.name)
 
 
 def prefix(kernel: Kernel, loop: str, lanes: int, name: str) -> Kernel:

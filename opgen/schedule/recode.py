@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from opgen.diagnostics import did_you_mean
 from opgen.dtypes import INT8, INT32, UINT8, DType
 from opgen.loop import build as b
 from opgen.loop.nodes import Alloc, Buffer, Cast, Const, Expr, For, Kernel, Load, Stmt, Store, Type
 from opgen.loop.walk import buffers_in, loads, map_stmt, walk_exprs
+from opgen.schedule.declaration import Step, primitive
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import require_fresh, with_body, with_buffer
+from opgen.schedule.values import BufferName, Made
 
 HALF = 128
+
+
+@primitive("memory", "recode x -> x_recoded")
+class Recode(Step):
+    """Copies int8 as uint8, 128 more, or uint8 as int8, 128 less, so that factors have the signs that `pair` takes. A
+    local buffer is kept so.
+    """
+
+    buffer: BufferName
+    name: Annotated[str, Made("{buffer}_recoded")]
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return recode(kernel, self.buffer, self.name)
 
 
 def recode(kernel: Kernel, buffer: str, name: str) -> Kernel:

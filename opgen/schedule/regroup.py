@@ -5,9 +5,22 @@ from __future__ import annotations
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.nodes import Alloc, Barrier, Binary, Call, For, Kernel, Load, Stmt, Store
 from opgen.loop.walk import holds_loop, loads, loops_in, skeleton, stores
+from opgen.schedule.declaration import Step, primitive
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import require_loops, rewrite_loops
 from opgen.schedule.reorder import sunk
+from opgen.schedule.values import LoopName
+
+
+@primitive("sums", "regroup y_i, x_o")
+class Regroup(Step):
+    """Moves one loop of a sum inside another: its terms come block by block."""
+
+    loop: LoopName
+    inside: LoopName
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return regroup(kernel, self.loop, self.inside)
 
 
 def regroup(kernel: Kernel, loop: str, inside: str) -> Kernel:

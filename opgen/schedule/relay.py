@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
@@ -10,13 +11,28 @@ from opgen.loop.nodes import Buffer, Const, Expr, For, Kernel, Load, Stmt, Store
 from opgen.loop.walk import substitute, substitute_expr
 from opgen.passes.fold import fold_all
 from opgen.passes.unroll import constant_extent
+from opgen.schedule.declaration import Step, primitive
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import require_fresh, require_loops, rewrite_loops
 from opgen.schedule.prefix import Running
 from opgen.schedule.reduction import identity
+from opgen.schedule.values import LoopName, Made
 
 MOST = 1 << 16
 """Most blocks."""
+
+
+@primitive("sums", "relay t 4096 -> t_o, before")
+class Relay(Step):
+    """Makes a running sum in blocks of 4096 steps: the sum of each, all that is before each, then each by itself."""
+
+    loop: LoopName
+    size: int
+    outer: Annotated[str, Made("{loop}_o")]
+    sums: Annotated[str, Made("{loop}_sums")]
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return relay(kernel, self.loop, self.size, self.outer, self.sums)
 
 
 def relay(kernel: Kernel, loop: str, size: int, outer: str, name: str) -> Kernel:

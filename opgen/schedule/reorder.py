@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import Annotated
 
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
@@ -28,8 +29,28 @@ from opgen.loop.walk import buffers_in, expressions, free_vars, loops_in, map_st
 from opgen.passes.fold import fold_all
 from opgen.passes.tighten import conjuncts
 from opgen.passes.unroll import expand
+from opgen.schedule.declaration import Step, Varied, primitive
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import extent, is_independent, require_independent, require_loops, rewrite_loops
+from opgen.schedule.values import LoopName
+
+
+@primitive("loops", "reorder n, y, x_o, r, s, c, x_i, k_i")
+class Reorder(Step):
+    """Nests loops in another order. A reduction goes inside loops that are independent around it; its accumulator
+    becomes an array.
+    """
+
+    loops: Annotated[tuple[LoopName, ...], Varied(_neighbours_exchanged)]
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return reorder(kernel, self.loops)
+
+
+def _neighbours_exchanged(loops: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Yield the loops with two neighbours exchanged."""
+    for k in range(len(loops) - 1):
+        yield (*loops[:k], loops[k + 1], loops[k], *loops[k + 2 :])
 
 
 def reorder(kernel: Kernel, loops: Sequence[str]) -> Kernel:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Annotated
 
 from opgen.loop import build as b
 from opgen.loop.nodes import (
@@ -23,15 +24,29 @@ from opgen.loop.nodes import (
 )
 from opgen.loop.walk import free_vars, holds_loop, loads, loops_in, map_stmt, stores, substitute
 from opgen.passes.fold import fold_all
+from opgen.schedule.declaration import Step, primitive
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import extent, require_fresh, require_loops, with_body
 from opgen.schedule.reduction import identity, operation
+from opgen.schedule.values import LoopName, Made
 
 MOST = 4096
 """Most partial results: they lie on the stack."""
 
 
-def rfactor(kernel: Kernel, loop: str, factor: int, partial: str | None = None) -> Kernel:
+@primitive("sums", "rfactor j 64 -> acc_partial")
+class Rfactor(Step):
+    """Makes 64 partial results side by side, and a tree of them."""
+
+    loop: LoopName
+    factor: int
+    partial: Annotated[str, Made("{loop}_partial")]
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return rfactor(kernel, self.loop, self.factor, self.partial)
+
+
+def rfactor(kernel: Kernel, loop: str, factor: int, partial: str) -> Kernel:
     """Reduce into `factor` partial results, every factor-th step into the same, and those by a tree at the end.
 
                                       alloc partial[4]
@@ -70,14 +85,14 @@ class _Plan:
     partial: str
 
     @staticmethod
-    def of(loop: For, factor: int, partial: str | None) -> _Plan:
+    def of(loop: For, factor: int, partial: str) -> _Plan:
         body = loop.body
         while isinstance(body, For) or (isinstance(body, If) and body.otherwise is None):
             body = body.body if isinstance(body, For) else body.then
         op = operation(body) if isinstance(body, Store) else None
         if loop.kind != "serial" or not isinstance(body, Store) or op is None:
             raise ScheduleError(f"rfactor {loop.var}: its body is not one step of a sum, product, minimum or maximum")
-        return _Plan(loop, body, op, factor, partial or f"{body.buffer}_partial")
+        return _Plan(loop, body, op, factor, partial)
 
     @property
     def names(self) -> list[str]:

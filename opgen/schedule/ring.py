@@ -11,8 +11,22 @@ from opgen.loop.analysis.polynomial import linear
 from opgen.loop.nodes import Alloc, Buffer, Const, Expr, For, Kernel, Load, Prefetch, Stmt, Store
 from opgen.loop.walk import buffers_in, expressions, map_stmt, parts, touched, walk_expr
 from opgen.passes.fold import fold
+from opgen.schedule.declaration import Step, primitive
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import with_body, with_buffer
+from opgen.schedule.values import BufferName, Dimension
+
+
+@primitive("memory", "ring states 0 2")
+class Ring(Step):
+    """Keeps the last two rows of what the steps of a recurrence make, in place of all."""
+
+    buffer: BufferName
+    dimension: Dimension
+    rows: int
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return ring(kernel, self.buffer, self.dimension, self.rows)
 
 
 def ring(kernel: Kernel, buffer: str, dimension: int, rows: int) -> Kernel:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Annotated
 
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
@@ -24,8 +25,23 @@ from opgen.loop.walk import (
     with_operands,
 )
 from opgen.passes.scope import entered
+from opgen.schedule.declaration import Step, primitive
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import before_nest, buffer_at, nest_to_precede, require_fresh, require_loops, with_body
+from opgen.schedule.values import LoopName, Made
+
+
+@primitive("sums", "separate s -> first")
+class Separate(Step):
+    """Makes of a sum of products `u[y, r] * v[x, s] * image[i[y, r], j[x, s]]` the sum over `s` first, for every row of
+    `image`, then the one over `r` of these.
+    """
+
+    loop: LoopName
+    first: Annotated[str, Made("{loop}_first")]
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return separate(kernel, self.loop, self.first)
 
 
 def separate(kernel: Kernel, loop: str, name: str) -> Kernel:

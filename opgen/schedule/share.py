@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from opgen.loop import build as b
 from opgen.loop.nodes import (
@@ -38,13 +39,36 @@ from opgen.loop.walk import (
     with_parts,
 )
 from opgen.passes.fold import fold_all
+from opgen.schedule.declaration import Option, Step, Target, primitive
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import extent, require_fresh, require_loops, with_body
 from opgen.schedule.reduction import identity, operation
 from opgen.schedule.renaming import renamed
+from opgen.schedule.values import LoopName, Made, OneOf
 
 MOST = 1 << 16
 """Most that share a reduction: each has an element of memory for every result."""
+
+
+@primitive("sums", "share j 32 at=i space=heap -> part")
+class Share(Step):
+    """Lets 32 take every 32nd step each, for every result of the loops from `i` inwards (without `at`: for the one that
+    there is), into memory of their own, reduced at the end: for GPUs' threads. `space=shared`: for those of a block,
+    which wait for each other.
+    """
+
+    loop: LoopName
+    count: int
+    part: Annotated[str, Made("{loop}_part")]
+    at: Annotated[LoopName | None, Option()] = None
+    space: Annotated[Space, OneOf(("heap", "shared")), Option("heap")] = "heap"
+
+    @property
+    def target(self) -> Target | None:
+        return "cuda" if self.space == "shared" else None
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return share(kernel, self.loop, self.count, self.part, self.at, self.space)
 
 
 def share(kernel: Kernel, loop: str, count: int, name: str, at: str | None = None, space: Space = "heap") -> Kernel:

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.nodes import Const, For, Kernel, Stmt
 from opgen.loop.walk import holds_loop, loops_in
 from opgen.passes.fold import fold_all
 from opgen.passes.unroll import constant_extent, expand
+from opgen.schedule.declaration import Step, primitive
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import is_independent, require_fresh, require_loops, rewrite_loops
+from opgen.schedule.values import LoopName, Made
 
 
-def skew(kernel: Kernel, outer: str, inner: str, factor: int, name: str | None = None) -> Kernel:
+@primitive("loops", "skew r, y_i 1 -> r_y")
+class Skew(Step):
+    """Loops over `r + 1*y_i` in place of `r`, so that what depends on the sum alone stands together."""
+
+    outer: LoopName
+    inner: LoopName
+    factor: int
+    name: Annotated[str, Made("{outer}_{inner}")]
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return skew(kernel, self.outer, self.inner, self.factor, self.name)
+
+
+def skew(kernel: Kernel, outer: str, inner: str, factor: int, name: str) -> Kernel:
     """Run a loop over `outer + factor*inner` in place of `outer`.
 
         for r in 0..3:                          for r_y in 0..6:
@@ -24,7 +41,6 @@ def skew(kernel: Kernel, outer: str, inner: str, factor: int, name: str | None =
     positive.
     """
     require_loops(kernel, "skew", [outer, inner])
-    name = name or f"{outer}_{inner}"
     require_fresh(kernel, "skew", [name])
     if factor == 0:
         raise ScheduleError(f"skew {outer}: the factor is 0", "a factor is positive or negative")

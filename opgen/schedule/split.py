@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Annotated, Literal
 
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
@@ -10,16 +10,37 @@ from opgen.loop.nodes import Binary, Const, Expr, For, Kernel, Stmt
 from opgen.loop.walk import buffers_in, free_vars, loads, loops_in, map_stmt, reads_memory, stores
 from opgen.passes.fold import fold, fold_all, without_multiples
 from opgen.passes.unroll import expand
+from opgen.schedule.declaration import Option, Step, Varied, primitive
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import extent, require_fresh, require_independent, require_loops, rewrite_loops
+from opgen.schedule.values import LoopName, Made
 
 Tail = Literal["guard", "min", "overlap", "exact"]
-TAILS: tuple[str, ...] = get_args(Tail)
 
 
-def split(
-    kernel: Kernel, loop: str, factor: int, tail: Tail = "guard", outer: str | None = None, inner: str | None = None
-) -> Kernel:
+@primitive("loops", "split x 14 tail=exact -> x_o, x_i")
+class Split(Step):
+    """Cuts a loop into tiles of 14. Tails are `exact`, `guard` (a condition), `min` (a shorter last tile) and `overlap`
+    (the last tile shifted back).
+    """
+
+    loop: LoopName
+    factor: Annotated[int, Varied(_near)]
+    tail: Annotated[Tail, Option("guard"), Varied(lambda tail: ("exact", "overlap", "guard"))]
+    outer: Annotated[str, Made("{loop}_o")]
+    inner: Annotated[str, Made("{loop}_i")]
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return split(kernel, self.loop, self.factor, self.tail, self.outer, self.inner)
+
+
+def _near(factor: int) -> list[int]:
+    """Return other sizes of a tile: near ones, halves and doubles."""
+    near = (factor // 2, factor * 2, factor - 1, factor + 1, factor - 2, factor + 2, factor * 3 // 2, factor * 4)
+    return [f for f in near if f > 1]
+
+
+def split(kernel: Kernel, loop: str, factor: int, tail: Tail, outer: str, inner: str) -> Kernel:
     """Split a loop into tiles of `factor` iterations.
 
         for x in 0..n: s(x)
@@ -36,7 +57,6 @@ def split(
     `x_i % factor`.
     """
     require_loops(kernel, "split", [loop])
-    outer, inner = outer or f"{loop}_o", inner or f"{loop}_i"
     require_fresh(kernel, "split", [outer, inner], replaced=[loop])
     if factor < 1:
         raise ScheduleError(f"split {loop}: the factor is {factor}", "a factor is at least 1")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from typing import Annotated
 
 from opgen.diagnostics import did_you_mean
 from opgen.loop import build as b
@@ -15,19 +16,29 @@ from opgen.passes.fold import fold_all
 from opgen.passes.simplify import simplify_expr
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.box import SMALL, Box, accesses, at_most, bounding_box, covering_box, is_too_large, redirected
+from opgen.schedule.declaration import Option, Step, primitive
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.lanes import require_all_even
 from opgen.schedule.loops import buffer_at, require_fresh, require_loops, rewrite_loops
+from opgen.schedule.values import BufferName, LoopName, Made, OneOf
+
+
+@primitive("memory", "stage input at=y space=stack pad=true -> input_local")
+class Stage(Step):
+    """Makes a local copy of what one iteration touches: copied in, out, or both ways."""
+
+    buffer: BufferName
+    at: Annotated[LoopName, Option(lacks="the loop at which to make the copy")]
+    space: Annotated[Space, OneOf(("heap", "stack", "register")), Option("stack")]
+    pad: Annotated[bool, Option("false")]
+    name: Annotated[str, Made("{buffer}_local")]
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return stage(kernel, self.buffer, self.at, self.space, self.pad, self.name)
 
 
 def stage(
-    kernel: Kernel,
-    buffer: str,
-    at: str,
-    space: Space = "stack",
-    pad: bool = False,
-    name: str | None = None,
-    order: Sequence[int] | None = None,
+    kernel: Kernel, buffer: str, at: str, space: Space, pad: bool, name: str, order: Sequence[int] | None = None
 ) -> Kernel:
     """Work on a local copy of the region of a buffer that one iteration of a loop reads, or writes.
 
@@ -44,13 +55,12 @@ def stage(
     order[d] of the buffer, whole where no smaller box is known.
     """
     require_loops(kernel, "stage", [at])
-    local = name or f"{buffer}_local"
     known = _buffers(kernel)
     if buffer not in known:
         raise ScheduleError(f"stage {buffer}: there is no such buffer", did_you_mean(buffer, known))
-    counters = [f"{local}_{d}" for d in range(len(known[buffer].shape))]
-    require_fresh(kernel, "stage", [local, *counters])
-    whole = _Stage(known[buffer], local, counters, space, pad, None if order is None else tuple(order))
+    counters = [f"{name}_{d}" for d in range(len(known[buffer].shape))]
+    require_fresh(kernel, "stage", [name, *counters])
+    whole = _Stage(known[buffer], name, counters, space, pad, None if order is None else tuple(order))
 
     found = [s for s in loops_in(kernel.body) if s.var == at]
     touching = [s for s in found if buffer in _touched(s)] or found

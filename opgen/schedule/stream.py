@@ -7,7 +7,19 @@ from dataclasses import replace
 from opgen.diagnostics import did_you_mean
 from opgen.loop.nodes import Kernel
 from opgen.loop.walk import loads
+from opgen.schedule.declaration import Step, primitive
 from opgen.schedule.errors import ScheduleError
+from opgen.schedule.values import BufferName
+
+
+@primitive("memory", "stream output")
+class Stream(Step):
+    """Stores past the caches (x86) where whole vectors lie at multiples of their size."""
+
+    output: BufferName
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return stream(kernel, self.output)
 
 
 def stream(kernel: Kernel, buffer: str) -> Kernel:

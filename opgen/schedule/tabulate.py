@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import Annotated
 
 from opgen.diagnostics import did_you_mean
 from opgen.loop import build as b
@@ -24,11 +25,26 @@ from opgen.loop.walk import (
 )
 from opgen.passes.fold import fold_all
 from opgen.passes.unroll import constant_extent
+from opgen.schedule.declaration import Option, Step, primitive
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import before_nest, buffer_at, nest_to_precede, require_fresh, require_loops, with_body
+from opgen.schedule.values import BufferName, LoopName, Made
 
 
-def tabulate(kernel: Kernel, buffer: str, loops: Sequence[str], name: str | None = None, join: bool = False) -> Kernel:
+@primitive("memory", "tabulate v n, c -> table")
+class Tabulate(Step):
+    """Computes what is made of elements of `v`, and depends on `n` and `c` alone, before the nest."""
+
+    buffer: BufferName
+    loops: tuple[LoopName, ...]
+    name: Annotated[str, Made("{buffer}_table")]
+    join: Annotated[bool, Option("false", quiet=True)] = False
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return tabulate(kernel, self.buffer, self.loops, self.name, self.join)
+
+
+def tabulate(kernel: Kernel, buffer: str, loops: Sequence[str], name: str, join: bool) -> Kernel:
     """Work out what is made of a buffer's elements, and depends on no other loops, before the nest, for all iterations
     of these loops; the nest reads the table.
 
@@ -50,7 +66,7 @@ def tabulate(kernel: Kernel, buffer: str, loops: Sequence[str], name: str | None
     extents = [_extent(nest, buffer, n) for n in loops]
     wholes = parts_of(nest, buffer, frozenset(loops), frozenset(p.name for p in kernel.parameters))
     _require_inside(kernel, buffer, wholes, dict(zip(loops, extents, strict=True)))
-    tables = [_Table(f"{name or f'{buffer}_table'}{f'_{n}' if n else ''}", whole) for n, whole in enumerate(wholes)]
+    tables = [_Table(f"{name}_{n}" if n else name, whole) for n, whole in enumerate(wholes)]
     taken = [n for t in tables for n in (t.name, *t.counters(loops))]
     require_fresh(kernel, "tabulate", taken)
     row = extents[-1] if join and len(loops) > 1 else None

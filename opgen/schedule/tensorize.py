@@ -4,15 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Annotated
 
 from opgen.dtypes import FLOAT32
 from opgen.loop import build as b
 from opgen.loop.analysis.tiles import EDGE, PAIR, Multiply, operation
 from opgen.loop.nodes import Alloc, Block, Buffer, Const, Expr, For, Kernel, Load, Stmt, Store
 from opgen.loop.walk import holds_loop, loads, loops_in, map_stmt, parts, stores, substitute, with_parts
+from opgen.schedule.declaration import Step, primitive
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import buffer_at, require_fresh, require_loops, with_body
 from opgen.schedule.renaming import renamed
+from opgen.schedule.values import LoopName, Made
+
+
+@primitive("sums", "tensorize x_i, k_i, c_i -> tiles", target="cpu")
+class Tensorize(Step):
+    """Makes a product of two tiles of pairs one instruction of a matrix unit."""
+
+    rows: LoopName
+    columns: LoopName
+    depth: LoopName
+    name: Annotated[str, Made("tiles")]
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return tensorize(kernel, self.rows, self.columns, self.depth, self.name)
 
 
 def tensorize(kernel: Kernel, rows: str, columns: str, depth: str, name: str) -> Kernel:

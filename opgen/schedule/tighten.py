@@ -8,9 +8,21 @@ from opgen.loop.walk import holds_loop, map_stmt, substitute
 from opgen.passes.straight import straightened
 from opgen.passes.tighten import tighten_loop
 from opgen.passes.unroll import constant_extent
+from opgen.schedule.declaration import Step, primitive
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.lanes import require_all_even
 from opgen.schedule.loops import require_loops, rewrite_loops, with_body
+from opgen.schedule.values import LoopName
+
+
+@primitive("loops", "tighten r")
+class Tighten(Step):
+    """Makes a condition on a loop its bounds. Of a loop with one iteration the body is left."""
+
+    loop: LoopName
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return tighten(kernel, self.loop)
 
 
 def tighten(kernel: Kernel, loop: str) -> Kernel:

@@ -13,12 +13,25 @@ from opgen.loop.walk import free_vars, substitute_expr
 from opgen.passes.fold import fold_all
 from opgen.passes.simplify import simplify_expr
 from opgen.passes.unroll import constant_extent
+from opgen.schedule.declaration import Step, primitive
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import require_fresh, require_loops, rewrite_loops
+from opgen.schedule.values import LoopName
 
 MOST = 64
 """Most rows of a block."""
 Indices = tuple[Expr, ...]
+
+
+@primitive("memory", "transpose k_i, c_i")
+class Transpose(Step):
+    """Transposes a square block of a copy in registers."""
+
+    outer: LoopName
+    inner: LoopName
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return transpose(kernel, self.outer, self.inner)
 
 
 def transpose(kernel: Kernel, outer: str, inner: str) -> Kernel:

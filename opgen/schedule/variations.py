@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 
 from opgen.loop.nodes import For, Stmt, Store
 from opgen.loop.walk import parts
 from opgen.passes.unroll import constant_extent
+from opgen.schedule.declaration import form_of
 from opgen.schedule.schedule import Schedule
-from opgen.schedule.split import Tail
-from opgen.schedule.steps import Partition, Reorder, Split, Step
-
-_TAILS: tuple[Tail, ...] = ("exact", "overlap", "guard")
+from opgen.schedule.steps import Step
 
 
 def variations(schedule: Schedule) -> Iterator[Schedule]:
@@ -29,25 +28,13 @@ def variations(schedule: Schedule) -> Iterator[Schedule]:
 
 
 def _instead(step: Step) -> Iterator[Step]:
-    match step:
-        case Split():
-            for factor in _factors(step.factor):
-                for tail in dict.fromkeys((step.tail, *_TAILS)):
-                    yield replace(step, factor=factor, tail=tail, span=None)
-        case Reorder():
-            for k in range(len(step.loops) - 1):
-                loops = (*step.loops[:k], step.loops[k + 1], step.loops[k], *step.loops[k + 2 :])
-                yield replace(step, loops=loops, span=None)
-        case Partition():
-            for at in ((1,), (-1,), (1, -1), (2, -2)):
-                if at != step.at:
-                    yield replace(step, at=at, span=None)
-
-
-def _factors(factor: int) -> list[int]:
-    """Other sizes of a tile: near ones, halves and doubles."""
-    near = (factor // 2, factor * 2, factor - 1, factor + 1, factor - 2, factor + 2, factor * 3 // 2, factor * 4)
-    return [f for f in dict.fromkeys(near) if f > 1 and f != factor]
+    """Yield the step with other values in the fields for which its declaration has some."""
+    varied = [(f.name, f.varied) for f in form_of(type(step)).fields if f.varied is not None]
+    values = [dict.fromkeys((own, *v.others(own))) for own, v in ((getattr(step, name), v) for name, v in varied)]
+    for chosen in product(*values):
+        other = replace(step, **dict(zip((name for name, _ in varied), chosen, strict=True)), span=None)
+        if other != step:
+            yield other
 
 
 def copies(s: Stmt) -> int:

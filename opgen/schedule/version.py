@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.nodes import Binary, Compare, Expr, For, If, Kernel, Load, Stmt, Var
 from opgen.loop.walk import free_vars, walk_expr
 from opgen.passes.simplify import simplify_stmt
+from opgen.schedule.declaration import Step, primitive
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import require_fresh, require_loops, rewrite_loops
 from opgen.schedule.renaming import renamed, suffixed_names
+from opgen.schedule.values import Condition, LoopName, NewName
+
+
+@primitive("loops", "version n left == 1 and out_width >= 8 -> wide")
+class Version(Step):
+    """Copies a nest for calls whose sizes fulfil a condition."""
+
+    loop: LoopName
+    condition: Annotated[Expr, Condition()]
+    suffix: NewName
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return version(kernel, self.loop, self.condition, self.suffix)
 
 
 def version(kernel: Kernel, loop: str, condition: Expr, suffix: str) -> Kernel:

@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Annotated
 
 from opgen.diagnostics import did_you_mean
 from opgen.dtypes import DType
 from opgen.loop import build as b
 from opgen.loop.nodes import Alloc, Buffer, Cast, Expr, For, Kernel, Load, Stmt, Store, Type
 from opgen.loop.walk import buffers_in, loads, map_stmt, stores, walk_exprs
+from opgen.schedule.declaration import Step, primitive
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import require_fresh, with_body, with_buffer
+from opgen.schedule.values import BufferName, Made
 from opgen.schedule.written import require_written
 
 
-def widen(kernel: Kernel, buffer: str, name: str | None = None) -> Kernel:
+@primitive("memory", "widen filter -> filter_wide")
+class Widen(Step):
+    """Copies in the type that it is computed with (float16 as float32). An output is converted at the end."""
+
+    buffer: BufferName
+    name: Annotated[str, Made("{buffer}_wide")]
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return widen(kernel, self.buffer, self.name)
+
+
+def widen(kernel: Kernel, buffer: str, name: str) -> Kernel:
     """Work on a copy of an input in the type that its elements are cast to, made before anything else; or keep a local
     buffer in that type; or an output, which must be written as a whole and is converted after everything else.
 
@@ -26,7 +40,7 @@ def widen(kernel: Kernel, buffer: str, name: str | None = None) -> Kernel:
     an output must have been computed in it.
     """
     if buffer in {o.name for o in kernel.outputs}:
-        return _wide_output(kernel, next(o for o in kernel.outputs if o.name == buffer), name or f"{buffer}_wide")
+        return _wide_output(kernel, next(o for o in kernel.outputs if o.name == buffer), name)
     local = {o.name: o for o in buffers_in(kernel.body)}
     known = {i.name: i for i in kernel.inputs} | local
     if buffer not in known:
@@ -34,7 +48,6 @@ def widen(kernel: Kernel, buffer: str, name: str | None = None) -> Kernel:
         raise ScheduleError(f"widen {buffer}: there is no such buffer", did_you_mean(buffer, known_names))
     source = known[buffer]
     wide = _computed_type(kernel, source)
-    name = name or f"{buffer}_wide"
     counters = [] if buffer in local else [f"{name}_{d}" for d in range(len(source.shape))]
     require_fresh(kernel, "widen", [name, *counters])
     copy = Buffer(name, wide, source.shape, source.space if buffer in local else "heap")

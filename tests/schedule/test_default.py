@@ -11,9 +11,9 @@ from opgen.loop.verify import verify
 from opgen.loop.walk import walk
 from opgen.machine import typical
 from opgen.passes.legalize import legalize
+from opgen.schedule.declaration import Target
 from opgen.schedule.default import default_schedule, scheduled
 from opgen.schedule.schedule import apply, parse_schedule
-from opgen.schedule.targets import Target
 from opgen.schedule.why import why
 from tests.schedule import kernels
 from tests.schedule.differential import Sizes, assert_same, specialised

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import numpy as np
@@ -12,32 +13,17 @@ from opgen.loop.nodes import Const, Kernel
 from opgen.loop.parse import parse_kernel
 from opgen.loop.print import print_kernel
 from opgen.loop.verify import verify
+from opgen.loop.walk import buffers_in
 from opgen.passes.legalize import legalize
 from opgen.runtime.kernels.run import run_kernel
 from opgen.schedule.errors import ScheduleError
+from opgen.schedule.limits import Limits
 from opgen.schedule.loops import loop_names
 from opgen.schedule.schedule import Schedule, apply, parse_schedule
-from opgen.schedule.steps import (
-    Fission,
-    Fuse,
-    Merge,
-    Own,
-    Parallel,
-    Partition,
-    Prefix,
-    Relay,
-    Reorder,
-    Skew,
-    Split,
-    Stage,
-    Step,
-    Tabulate,
-    Tighten,
-    Unroll,
-    Vectorize,
-)
+from opgen.schedule.steps import Partition, Step
 from tests.schedule import kernels
 from tests.schedule.differential import Sizes, assert_same, random_inputs, specialised
+from tests.schedule.random_steps import Drawn
 
 DENSE = [
     "split k 4 -> k_o, k_i",
@@ -338,45 +324,24 @@ def test_rows_that_are_shared_stand_together() -> None:
 # Random schedules ---------------------------------------------------------------------------------
 
 
-def random_step(rng: random.Random, kernel: Kernel) -> Step:
-    """A step that may well be illegal."""
-    names = loop_names(kernel)
-    loop = rng.choice(names)
-    fresh = f"{loop}{rng.randint(0, 999)}"
-    order = rng.sample(names, rng.randint(1, len(names)))
-    return rng.choice(
-        [
-            Split(loop, rng.randint(1, 5), rng.choice(("guard", "min", "overlap", "exact")), f"{fresh}o", f"{fresh}i"),
-            Split(loop, rng.randint(2, 4), "guard", f"{fresh}o", f"{fresh}i"),
-            Reorder(tuple(order)),
-            Fuse(loop, rng.choice(names), fresh),
-            Skew(loop, rng.choice(names), rng.choice([-1, 1, 2]), fresh),
-            Merge(loop, rng.choice(names)),
-            Fission(loop, ()),
-            Tabulate(rng.choice([b.name for b in kernel.inputs]), tuple(order), fresh),
-            Own(loop, rng.randint(2, 4), fresh),
-            Unroll(loop),
-            Vectorize(loop),
-            Parallel(loop),
-            Partition(loop, rng.choice([(1,), (-1,), (1, -1), (2, 3)])),
-            Tighten(loop),
-            Prefix(loop, rng.choice((2, 4)), fresh),
-            Relay(loop, rng.randint(1, 3), f"{fresh}o", f"{fresh}s"),
-            Stage(rng.choice([b.name for b in kernel.inputs]), loop, "heap", True, f"{fresh}l"),
-        ]
-    )
-
-
 def random_schedule(rng: random.Random, kernel: Kernel) -> Schedule:
+    """Return random steps of all primitives, as far as they are legal."""
     taken: list[Step] = []
-    for _ in range(12):
-        step = random_step(rng, kernel)
-        if isinstance(step, Partition) and any(isinstance(t, Partition) for t in taken):
-            continue  # parts of parts make programs that say nothing new and take long to reason about
+    numbers = itertools.count()
+    parameters = [p.name for p in kernel.parameters] or ["n"]
+    limits = Limits.of(kernel)
+    for _ in range(40):
+        loops = loop_names(kernel)
+        buffers = [o.name for o in (*kernel.buffers, *buffers_in(kernel.body))]
+        drawn = Drawn(rng, loops, buffers, parameters, lambda: f"made_{next(numbers)}")
+        # Parts of parts make programs that say nothing new and take long to reason about.
+        step = drawn.step(without=["partition"] if any(isinstance(t, Partition) for t in taken) else [])
         try:
-            kernel = step.run(kernel)
+            after = step.run(kernel)
+            limits.require(after)
         except ScheduleError:
             continue
+        kernel = after
         verify(kernel)
         taken.append(step)
     return Schedule(tuple(taken))

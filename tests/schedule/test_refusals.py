@@ -73,7 +73,7 @@ REFUSALS = {
         "one iteration may write what another reads or writes",
     ),
     "parallel p\nparallel p": ("parallel p: the loop is already parallel", None),
-    "bind p thread.w": ("bind p: there is no axis 'thread.w'", "did you mean 'thread.z'?"),
+    "bind p thread.w": ("there is no axis 'thread.w'", "did you mean 'thread.z'?"),
     "bind q block.x\nbind l block.x": ("bind l: the loop 'q' around it is block.x", None),
     "split row 4\nvectorize row_i": (
         "vectorize row_i: the bounds of the loop 'column' would differ between the lanes of 'row_i'",

@@ -3,48 +3,14 @@
 from __future__ import annotations
 
 import random
-import re
-from pathlib import Path
 
 import pytest
 
 from opgen.schedule.errors import ScheduleError
-from opgen.schedule.parse import COMMANDS
 from opgen.schedule.schedule import Schedule, parse_schedule
-from opgen.schedule.steps import (
-    Bind,
-    Distribute,
-    Fission,
-    Flatten,
-    Fuse,
-    Merge,
-    Own,
-    Pack,
-    Pad,
-    Pair,
-    Parallel,
-    Partition,
-    Permute,
-    Pitch,
-    Prefix,
-    Recode,
-    Regroup,
-    Relay,
-    Reorder,
-    Ring,
-    Separate,
-    Share,
-    Skew,
-    Split,
-    Stage,
-    Step,
-    Tabulate,
-    Tensorize,
-    Tighten,
-    Transpose,
-    Unroll,
-    Vectorize,
-)
+from opgen.schedule.steps import PRIMITIVES
+from tests.schedule.random_steps import Drawn
+from tools import tables
 
 EVERY_STEP = """\
 split x 14 tail=min -> x_o, x_i
@@ -106,52 +72,12 @@ def test_what_is_left_out_has_a_default() -> None:
     )
 
 
-def random_step(rng: random.Random) -> Step:
-    def name() -> str:
-        return rng.choice(["x", "y_o", "n", "c3", "_tile"])
-
-    cuts = tuple(rng.randint(-4, 4) for _ in range(rng.randint(1, 2)))
-    return rng.choice(
-        [
-            Split(name(), rng.randint(1, 99), rng.choice(("guard", "min", "overlap", "exact")), name(), name()),
-            Reorder(tuple(name() for _ in range(rng.randint(2, 6)))),
-            Fuse(name(), name(), name()),
-            Flatten(name(), name(), name()),
-            Merge(name(), name()),
-            Fission(name(), tuple(name() for _ in range(rng.randint(0, 2)))),
-            Skew(name(), name(), rng.randint(-3, 3), name()),
-            Own(name(), rng.randint(2, 99), name()),
-            Share(name(), rng.randint(2, 99), name(), rng.choice((None, name()))),
-            Unroll(name()),
-            Vectorize(name()),
-            Parallel(name()),
-            Bind(name(), rng.choice(("block.x", "thread.z"))),
-            Stage(name(), name(), rng.choice(("heap", "stack", "register")), rng.random() < 0.5, name()),
-            Pack(name(), (1, 0, 2), name(), rng.choice((None, name()))),
-            Pad(name(), (1, 2), name()),
-            Permute(name(), (1, 0)),
-            Pitch(name(), rng.randint(0, 3), rng.randint(1, 99)),
-            Tabulate(name(), tuple(name() for _ in range(rng.randint(1, 3))), name(), rng.random() < 0.5),
-            Ring(name(), rng.randint(0, 3), rng.randint(1, 99)),
-            Pair(name(), name(), name()),
-            Recode(name(), name()),
-            Distribute(name(), name(), name()),
-            Separate(name(), name()),
-            Tensorize(name(), name(), name(), name()),
-            Transpose(name(), name()),
-            Regroup(name(), name()),
-            Prefix(name(), rng.randint(1, 64), name()),
-            Relay(name(), rng.randint(1, 99), name(), name()),
-            Partition(name(), cuts),
-            Tighten(name()),
-        ]
-    )
-
-
 @pytest.mark.parametrize("seed", range(50))
 def test_any_schedule_reads_back(seed: int) -> None:
     rng = random.Random(seed)
-    schedule = Schedule(tuple(random_step(rng) for _ in range(rng.randint(0, 12))))
+    names = ["x", "y_o", "n", "c3", "_tile"]
+    drawn = Drawn(rng, names, names, names, lambda: rng.choice(names), (-99, 99))
+    schedule = Schedule(tuple(drawn.step() for _ in range(rng.randint(0, 20))))
     assert parse_schedule(str(schedule)) == schedule, f"seed {seed}\n{schedule}"
 
 
@@ -231,10 +157,19 @@ def test_a_mistake_has_a_place_and_a_remedy(text: str) -> None:
     ],
 )
 def test_what_is_made_has_a_name(text: str, word: str) -> None:
-    with pytest.raises(ScheduleError, match=f"'{word}' is no name"):
+    with pytest.raises(ScheduleError, match=f"'{word}' is not a name"):
         parse_schedule(text)
 
 
-def test_every_step_stands_in_the_table_of_steps() -> None:
-    page = (Path(__file__).parents[2] / "specs" / "SCHEDULES.md").read_text(encoding="utf-8")
-    assert set(COMMANDS) == {c for row in re.findall(r"^\| (`.*?) \|", page, re.M) for c in re.findall(r"`(\w+) ", row)}
+def test_the_page_has_all_steps_as_they_are_declared() -> None:
+    page = tables.PAGE.read_text(encoding="utf-8")
+    assert tables.page(page) == page, "run python -m tools.tables"
+    assert all(f"| `{command} " in page for command in PRIMITIVES)
+
+
+def test_examples_of_steps_are_steps() -> None:
+    for command, declared in PRIMITIVES.items():
+        for text in declared.examples:
+            (step,) = parse_schedule(text).steps
+            assert type(step) is PRIMITIVES[command]
+            assert str(step) == text
