@@ -52,6 +52,10 @@ class DType:
     def __str__(self) -> str:
         return self.name
 
+    def __hash__(self) -> int:
+        """Return the name's, which Python keeps: graphs hash types by the thousand."""
+        return hash(self.name)
+
     @property
     def bytes(self) -> int:
         return self.bits // 8

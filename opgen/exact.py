@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import struct
 from decimal import Decimal
 from typing import Any
@@ -32,7 +33,7 @@ class Exact:
 
 def _key(value: Any) -> object:
     """Return an object that is equal for values of the same type and bits alone, as deep as containers go."""
-    kind = type(value)
+    kind: object = type(value)
     if isinstance(value, float):
         return kind, _FLOAT.pack(value)
     if isinstance(value, complex):
@@ -45,6 +46,13 @@ def _key(value: Any) -> object:
         return kind, frozenset(map(_key, value))
     if isinstance(value, slice):
         return kind, (_key(value.start), _key(value.stop), _key(value.step))
-    if dataclasses.is_dataclass(kind) and "__eq__" in vars(kind):
-        return kind, tuple(_key(getattr(value, field.name)) for field in dataclasses.fields(value) if field.compare)
-    return kind, value
+    names = _compared(kind)
+    return (kind, value) if names is None else (kind, tuple([_key(getattr(value, name)) for name in names]))
+
+
+@functools.lru_cache(maxsize=1024)
+def _compared(kind: object) -> tuple[str, ...] | None:
+    """Return the fields by which objects of a dataclass are equal; None for another class."""
+    if not isinstance(kind, type) or not dataclasses.is_dataclass(kind) or "__eq__" not in vars(kind):
+        return None
+    return tuple(field.name for field in dataclasses.fields(kind) if field.compare)

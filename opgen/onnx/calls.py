@@ -11,7 +11,7 @@ import numpy as np
 from opgen.graph.build.model import Attribute, Call
 from opgen.graph.ir.nodes import Data
 from opgen.onnx.attributes import AttributeMalformedError, AttributeRefusedError, value_of
-from opgen.onnx.interface import Interface, MisfitError, Op, fitted, interface, port_mistake
+from opgen.onnx.interface import Interface, MisfitError, Op, fitted, port_mistake
 from opgen.onnx.scope import Import, Step
 
 
@@ -20,7 +20,7 @@ def call_of(shared: Import, step: Step, op: Op, constants: dict[str, Data]) -> l
 
     Tensors among a node's attributes are added to `constants`.
     """
-    ports = interface(op)
+    ports = shared.interface(op)
     inputs = list(step.inputs)
     attributes: dict[str, Attribute] = {p.name: p.rounded for p in ports.attributes.values() if p.rounded is not None}
     fine = True
@@ -50,7 +50,7 @@ def one_at_a_time(shared: Import, step: Step, op: Op, each: str) -> list[Step]:
     """
     if not each:
         return [step]
-    ports = interface(op)
+    ports = shared.interface(op)
     shared_by_all = next(at for at, port in enumerate(ports.inputs) if port.name == each)
     count, left = divmod(len(step.inputs) - shared_by_all, len(ports.inputs) - shared_by_all)
     if left or count < 1 or len(step.outputs) != count * len(ports.outputs):
@@ -75,7 +75,7 @@ def _counted(shared: Import, ports: Interface, call: Call) -> list[Call]:
         return [call]
     number = shared.values.free(f"{call.name}/{own.name}")
     counter = shared.module.named(own.counter)
-    known = {p.name for p in interface(counter).attributes.values()}
+    known = {p.name for p in shared.interface(counter).attributes.values()}
     attributes = {name: value for name, value in call.attributes.items() if name in known}
     name = shared.node_name(f"{call.name}/{own.name}")
     count = replace(call, name=name, op=own.counter, outputs=(number,), attributes=attributes)

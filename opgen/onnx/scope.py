@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from opgen.onnx.errors import Complaint, MalformedModelError, UnsupportedModelError
 from opgen.onnx.external import Folder
 from opgen.onnx.functions import Identifier, Types
+from opgen.onnx.interface import Interface, Op, interface
 from opgen.spec.model.model import Module
 
 Scope: TypeAlias = "dict[str, str | None]"
@@ -63,6 +64,14 @@ class Import:
     nodes: Names = field(default_factory=Names)
     left: int = _NODES
     left_in_functions: int = _WRITTEN
+    _interfaces: dict[int, Interface] = field(default_factory=dict)
+
+    def interface(self, op: Op) -> Interface:
+        """The interface of an op of the module, made once."""
+        found = self._interfaces.get(id(op))
+        if found is None:
+            found = self._interfaces[id(op)] = interface(op)
+        return found
 
     def node_name(self, wanted: str, written: bool = False) -> str:
         """A name that no node has yet; `written`: of a node of a function.  Raises TooManyNodesError."""

@@ -8,8 +8,8 @@ from opgen.spec.model.model import Module, Sizes
 
 def wants_value(module: Module, name: str, place: int) -> bool:
     """Whether an op may ask for the integers of an argument, not for a tensor."""
-    generic = next((g for g in module.generics if g.name == name), None)
+    generic = module.generic(name)
     if generic is not None:
         return place < len(generic.inputs) and isinstance(generic.inputs[place], s.StaticDecl | s.SizesDecl)
-    op = next((o for o in module.ops if o.name == name), None)
+    op = module.plain(name)
     return op is not None and place < len(op.inputs) and isinstance(op.inputs[place], Sizes)

@@ -94,7 +94,7 @@ class Knowledge:
         call = bind(node.op, node.types, node.attributes, [(v.dtype, v.shape) for v in inputs])
         arrays = [self._data[v.name].array if v.name in self._data else None for v in inputs]
         where = node.origin or f"node '{node.name}' ({node.op.spec.name})"
-        self._left -= steps(node.op.spec, call.environment)
+        self._left -= steps(call)
         if self._left < 0:
             said = f"shapes that depend on it take more than {STEPS} operations"
             raise UncomputableError(f"takes what cannot be computed: {where}: {said}")

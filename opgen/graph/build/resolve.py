@@ -187,7 +187,7 @@ class _Resolver:
             raise InternalError(f"call '{call.name}' takes '{name}', which nothing before it makes")
         value = self._values[name]
         numbers = self._numbers(name) if wants_value(call.module, call.op, place) else None
-        generic = next((g for g in call.module.generics if g.name == call.op), None)
+        generic = call.module.generic(call.op)
         sizes = () if generic is None else known_sizes(generic, place, value.shape)
         return Argument(value.dtype.name, len(value.shape), numbers, sizes)
 
@@ -221,7 +221,7 @@ class _Resolver:
         for value in made:
             self._allowed.check_value(value)
         kinds = [(v.dtype, v.shape) for v in tensors]
-        self._allowed.check_steps(steps(op.spec, bind(op, node.types, node.attributes, kinds).environment))
+        self._allowed.check_steps(steps(bind(op, node.types, node.attributes, kinds)))
         self._nodes.append(node)
         self._values.update((v.name, v) for v in made)
         self._knowledge.node(node, tensors, made)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
+from opgen.compiler.algorithms import mode
 from opgen.compiler.choose import Chooser, takes
 from opgen.compiler.limits import CheckedKernel
 from opgen.graph.fusion.unify import CannotComposeError, settle
 from opgen.graph.ir.bound import Bound, bound
 from opgen.graph.ir.draft import GraphView
-from opgen.graph.ir.nodes import Node
+from opgen.graph.ir.nodes import Node, Op
+from opgen.graph.ir.scratch import kept_while_making
 from opgen.graph.plan.views import view_of
 from opgen.loop.bind import bind
 from opgen.lower import lower
@@ -79,18 +81,30 @@ class _Seen:
 
 def facts_of(graph: GraphView, node: Node) -> Facts:
     """Raises CannotComposeError for a node whose loops depend on each other."""
-    op = settle(graph, node).op
-    call = bound(graph, node)
+    first = tuple(map(node.inputs.index, node.inputs))
+    facts, readings = _facts(
+        bound(graph, node), settle(graph, node).whole, first, mode() if node.op.spec.algorithms else ""
+    )
+    return replace(facts, readings={node.inputs[place]: reading for place, reading in readings.items()})
+
+
+@kept_while_making
+def _facts(call: Bound, settled: Op, first: tuple[int, ...], _: str) -> tuple[Facts, Mapping[int, Reading]]:
+    """Return the facts of all nodes like one, without readings; these are by the place where a value is given first.
+
+    `first` are these places, for each input; `_` says which algorithms may be taken.
+    """
+    op = settled.spec
     seen = [s for d in op.definitions for s in _reads(d.value, d, ())]
-    names: dict[str, set[str]] = {}
-    for value, tensor in zip(node.inputs, op.tensors, strict=True):
-        names.setdefault(value, set()).add(tensor.name)
-    readings: dict[str, Reading] = {}
+    names: dict[int, set[str]] = {}
+    for place, tensor in zip(first, op.tensors, strict=True):
+        names.setdefault(place, set()).add(tensor.name)
+    readings: dict[int, Reading] = {}
     repeats = 0.0
-    for value, tensors in names.items():
+    for place, tensors in names.items():
         own = [s for s in seen if s.read.tensor in tensors]
-        size = max(1, prod(graph.value[value].shape))
-        readings[value] = Reading(
+        size = max(1, prod(call.environment.shapes[call.op.spec.tensors[place].name]))
+        readings[place] = Reading(
             aligned=all(map(_is_aligned, own)),
             straight=all(map(_is_straight, own)),
             summed=any(s.around for s in own),
@@ -99,8 +113,8 @@ def facts_of(graph: GraphView, node: Node) -> Facts:
         )
         repeats = max(repeats, sum(_count(s, call.environment) for s in own if s.around) / size)
     reduces = any(isinstance(n, m.Reduce) for d in op.definitions for n in subexpressions(d.value))
-    return Facts(
-        readings=readings,
+    facts = Facts(
+        readings={},
         reduces=reduces,
         heavy=repeats > AGAIN,
         moves=not reduces and not all(map(_is_straight, seen)),
@@ -108,6 +122,7 @@ def facts_of(graph: GraphView, node: Node) -> Facts:
         cost=sum(_cost(d.value) for d in op.definitions),
         otherwise=computed_otherwise(call),
     )
+    return facts, readings
 
 
 def computed_otherwise(call: Bound) -> bool:

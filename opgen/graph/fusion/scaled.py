@@ -15,6 +15,7 @@ from opgen.graph.fusion.unify import settle
 from opgen.graph.ir.bound import make_node
 from opgen.graph.ir.draft import GraphView
 from opgen.graph.ir.nodes import Node, Op, Value
+from opgen.graph.ir.scratch import kept_while_making
 from opgen.spec.call.environment import AttrStored
 from opgen.spec.check.signature import default_signature
 from opgen.spec.model import model as m
@@ -55,15 +56,11 @@ def map_of(graph: GraphView, node: Node, value: str) -> Map | None:
         return None
     settled = settle(graph, node)
     op = settled.op
-    found = without_lets(op.definitions)
     read = op.tensors[node.inputs.index(value)]
-    if found is None or len(op.outputs) != 1 or op.outputs[0].dtype != read.dtype:
+    affine = _affine(settled.whole, read)
+    if affine is None:
         return None
-    affine = affine_in(found, read.name, read.dtype)
-    subscripts = op.definitions[-1].subscripts
-    names = tuple(s.name for s in subscripts if isinstance(s, m.Index))
-    if affine is None or is_number(affine.factor, 0) or len(names) < len(subscripts):
-        return None
+    names = tuple(s.name for s in op.definitions[-1].subscripts if isinstance(s, m.Index))
     given = dict(settled.attributes)
     tensors = {
         t.name: (t, graph.value[v])
@@ -73,6 +70,18 @@ def map_of(graph: GraphView, node: Node, value: str) -> Map | None:
     attrs = {a.name: (a, given[a.name]) for a in op.attrs}
     made = Map(affine, names, tuple(d.size for d in read.dims), tensors, attrs, read.dtype)
     return made if all(_is_known(made, e) for e in (affine.factor, affine.term)) else None
+
+
+@kept_while_making
+def _affine(op: Op, read: m.Tensor) -> Affine | None:
+    """Return an op's only result as affine in a tensor, at indices as they are; None if it is not."""
+    spec = op.spec
+    found = without_lets(spec.definitions)
+    if found is None or len(spec.outputs) != 1 or spec.outputs[0].dtype != read.dtype:
+        return None
+    affine = affine_in(found, read.name, read.dtype)
+    plain = all(isinstance(s, m.Index) for s in spec.definitions[-1].subscripts)
+    return affine if affine is not None and plain and not is_number(affine.factor, 0) else None
 
 
 def _is_known(done: Map, e: m.Expr) -> bool:
@@ -92,13 +101,18 @@ def _is_known(done: Map, e: m.Expr) -> bool:
 
 def sum_of(graph: GraphView, node: Node) -> Sum | None:
     """What a node sums, if each term is linear in a constant that is read there alone."""
-    op = settle(graph, node).op
+    return _sum(settle(graph, node).whole, tuple(v in graph.constant for v in node.inputs))
+
+
+@kept_while_making
+def _sum(whole: Op, is_constant: tuple[bool, ...]) -> Sum | None:
+    op = whole.spec
     if len(op.definitions) != 1 or len(op.outputs) != 1:
         return None
     value, dtype = op.definitions[0].value, op.outputs[0].dtype
     if not any(isinstance(n, m.Reduce) for n in subexpressions(value)):
         return None
-    constant = {t.name for t, v in zip(op.tensors, node.inputs, strict=True) if v in graph.constant}
+    constant = {t.name for t, yes in zip(op.tensors, is_constant, strict=True) if yes}
     terms = [(t, linear_read(t, constant, dtype)) for t in terms_of(value, dtype)]
     found = tuple((t, r) for t, r in terms if r is not None)
     all_reads = [r.tensor for r in reads(value)]

@@ -13,9 +13,10 @@ from typing import TypeVar
 
 from opgen.graph.fusion.rewrite import factors, folded, in_order, is_bool, with_children
 from opgen.graph.fusion.unused import without_idle
-from opgen.graph.ir.bound import Types, bound
+from opgen.graph.ir.bound import Bound, Types, bound
 from opgen.graph.ir.draft import GraphView
 from opgen.graph.ir.nodes import Node, Op
+from opgen.graph.ir.scratch import kept_while_making
 from opgen.spec.call.arguments import logical_axes
 from opgen.spec.call.environment import AttrStored, Environment
 from opgen.spec.model import model as m
@@ -47,12 +48,17 @@ class Settled:
 
 def settle(graph: GraphView, node: Node) -> Settled:
     """The op of a node for calls like this one.  Raises CannotComposeError."""
-    call = bound(graph, node).environment
-    spec, given = node.op.spec, dict(node.attributes)
+    return _settled_call(bound(graph, node))
+
+
+@kept_while_making
+def _settled_call(made: Bound) -> Settled:
+    call = made.environment
+    spec, given = made.op.spec, dict(made.attributes)
     lengths = {i.name: _size_values(given, i) for i in spec.inputs if isinstance(i, m.Sizes)}
     words = tuple((a.name, _word(call.attrs[a.name])) for a in spec.attrs)
     fills = tuple(_fills(call, tensor) for tensor in spec.tensors)
-    whole = _settled(_Structure(node.op, node.types, words, fills, tuple((n, len(v)) for n, v in lengths.items())))
+    whole = _settled(_Structure(made.op, made.types, words, fills, tuple((n, len(v)) for n, v in lengths.items())))
     numbers = ((a.name, call.attrs[a.name]) for a in whole.spec.attrs)
     return Settled(whole, (*numbers, *lengths.items()))
 

@@ -28,9 +28,14 @@ Attributes: TypeAlias = "tuple[tuple[str, AttrStored], ...]"
 
 @dataclass(frozen=True, eq=False)
 class Bound:
-    """An op in one call.  `results` are the types and shapes of its outputs.  Equal calls are mostly one object."""
+    """An op in one call.  `results` are the types and shapes of its outputs.  Equal calls are mostly one object.
+
+    `types` and `attributes` are a node's.
+    """
 
     op: Op
+    types: Types
+    attributes: Attributes
     variant: Variant
     environment: Environment
     results: tuple[Kind, ...]
@@ -41,13 +46,15 @@ def bind(op: Op, types: Types, attributes: Attributes, inputs: Sequence[Kind]) -
 
     Raises CallError, with the op's own words, for a call that the op does not take.
     """
-    return _bind(op, types, attributes, tuple(inputs), repr(attributes))
+    return _bind(op, types, attributes, tuple(inputs), repr(attributes) if attributes else "")
 
 
 def bound(graph: GraphView, node: Node) -> Bound:
     """The call that a node is."""
-    kinds = [(v.dtype, v.shape) for v in (graph.value[name] for name in node.inputs)]
-    return bind(node.op, node.types, node.attributes, kinds)
+    values = graph.value
+    return bind(
+        node.op, node.types, node.attributes, [(values[name].dtype, values[name].shape) for name in node.inputs]
+    )
 
 
 @kept_while_making
@@ -61,7 +68,7 @@ def _bind(op: Op, types: Types, attributes: Attributes, inputs: tuple[Kind, ...]
     words = {a.name: str(environment.attrs[a.name]) for a in structural_attrs(spec)}
     variant = Variant(bindings, words)
     results = tuple((variant.dtype(o.dtype), environment.output_shapes[o.name]) for o in spec.outputs)
-    return Bound(op, variant, environment, results)
+    return Bound(op, types, attributes, variant, environment, results)
 
 
 def _check_types(spec: OpSpec, types: Mapping[str, str], inputs: Sequence[Kind]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -36,7 +35,7 @@ class Draft:
         self.producer = dict(graph.producer)
         self._graph = graph
         self._changed = False
-        self._reads = {name: Counter(n.name for n in nodes) for name, nodes in graph.readers.items()}
+        self._reads = {name: _counts(nodes) for name, nodes in graph.readers.items()}
         self._slots = [[n.name] for n in graph.nodes]
         self._slot = {n.name: slot for slot, n in enumerate(graph.nodes)}
 
@@ -63,7 +62,8 @@ class Draft:
             self._slot[node.name] = slot
             self.producer.update(dict.fromkeys(node.outputs, node))
             for value in node.inputs:
-                self._reads.setdefault(value, Counter())[node.name] += 1
+                reads = self._reads.setdefault(value, {})
+                reads[node.name] = reads.get(node.name, 0) + 1
 
     def _leave_out(self, node: Node) -> None:
         self._slots[self._slot.pop(node.name)].remove(node.name)
@@ -79,3 +79,11 @@ class Draft:
             return self._graph
         nodes = tuple(self.node[name] for slot in self._slots for name in slot)
         return replace(self._graph, nodes=nodes, values=tuple(self.value[v] for n in nodes for v in n.outputs))
+
+
+def _counts(nodes: Sequence[Node]) -> dict[str, int]:
+    """Number of times that each node is among some, by its name."""
+    found: dict[str, int] = {}
+    for node in nodes:
+        found[node.name] = found.get(node.name, 0) + 1
+    return found

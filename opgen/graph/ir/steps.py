@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
+from opgen.graph.ir.bound import Bound
+from opgen.graph.ir.scratch import kept_while_making
 from opgen.spec.call.environment import Environment, evaluate_int
 from opgen.spec.call.whole import EvaluationError
 from opgen.spec.model import model as m
 from opgen.spec.model.walk import operands
 
 
-def steps(op: m.OpSpec, call: Environment) -> int:
+@kept_while_making
+def steps(made: Bound) -> int:
     """About how many elements a call of an op works on: those of its results and of what is between, times the terms of
     the reductions for each; loops whose ranges depend on other loops count once.
     """
-    return sum(_times(d.indices, call) * (1 + _terms(d.value, call)) for d in op.definitions)
+    call = made.environment
+    return sum(_times(d.indices, call) * (1 + _terms(d.value, call)) for d in made.op.spec.definitions)
 
 
 def _terms(e: m.Expr, call: Environment) -> int:

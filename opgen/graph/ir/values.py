@@ -30,6 +30,10 @@ class Value:
     dtype: DType
     shape: tuple[int, ...]
 
+    def __reduce__(self) -> tuple[type[Value], tuple[object, ...]]:
+        """Return what makes the value again, as of nodes."""
+        return Value, (self.name, self.dtype, self.shape)
+
     def __str__(self) -> str:
         return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"
 

@@ -17,6 +17,9 @@ class Note:
     about: str
     text: str
 
+    def __reduce__(self) -> tuple[type[Note], tuple[str, str, str]]:
+        return Note, (self.work, self.about, self.text)
+
     def __str__(self) -> str:
         return f"{self.work}: {self.about}: {self.text}"
 

@@ -43,17 +43,16 @@ def _apply(graph: Graph, report: Report) -> Graph:
     nodes: list[Node] = []
     left = MADE + MADE_EACH * sum(d.array.nbytes for d in known.values())
     for node in graph.nodes:
-        call = bound(graph, node)
         read = [t.shape_only or name in known for name, t in zip(node.inputs, node.op.spec.tensors, strict=True)]
         if not all(read):
             nodes.append(node)
         elif _is_inflated(graph, node):
             nodes.append(node)
             report.note(FOLD.name, node.name, "depends on constants alone, but its result is much larger than they")
-        elif _made(graph, node) > left or steps(node.op.spec, call.environment) > STEPS:
+        elif _made(graph, node) > left or steps(bound(graph, node)) > STEPS:
             nodes.append(node)
             report.note(FOLD.name, node.name, "depends on constants alone, but takes too much memory or time")
-        elif (found := _results(node, call, [known.get(name) for name in node.inputs])) is None:
+        elif (found := _results(node, bound(graph, node), [known.get(name) for name in node.inputs])) is None:
             nodes.append(node)
             report.note(FOLD.name, node.name, "has no result: a run will say why")
         else:

@@ -45,12 +45,12 @@ def _apply(graph: Graph, report: Report, without: Collection[str]) -> Graph:
 def _fold(graph: Draft, node: Node, report: Report) -> bool:
     """Put what is done ahead of a sum into its constants; False if there is nothing of the kind."""
     try:
+        summed = sum_of(graph, node)
+        if summed is None:
+            return False
         for before, source in _candidates(graph, node):
             done = _done(graph, before, source)
-            summed = None if done is None else sum_of(graph, node)
-            if done is None or summed is None:
-                continue
-            if _Ahead(graph, node, summed, before, source, done, report).run():
+            if done is not None and _Ahead(graph, node, summed, before, source, done, report).run():
                 return True
     except CannotComposeError:
         return False

@@ -47,7 +47,7 @@ def instance(
     how many results are wanted (default: those that are not optional).  Raises CallError or CallTypeError, naming the
     op and the argument, for a call that the op does not take, and DiagnosticError where the spec is wrong.
     """
-    generic = next((g for g in module.generics if g.name == name), None)
+    generic = module.generic(name)
     if generic is None:
         return _plain(module, _op(module, name), arguments, attributes, outputs)
     return instance_of(generic, arguments, attributes, outputs)
@@ -179,7 +179,7 @@ def _spoken(check: m.Require) -> tuple[m.Expr, ...]:
 
 
 def _op(module: m.Module, name: str) -> m.OpSpec:
-    found = next((o for o in module.ops if o.name == name), None)
+    found = module.plain(name)
     if found is None:
         near = did_you_mean(name, [*(o.name for o in module.ops), *(g.name for g in module.generics)])
         raise CallTypeError(name, name, "an op of the module" + (f" ({near})" if near else ""), repr(name))

@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
 
 from opgen.spec.generic.trees import everything_in
 from opgen.spec.generic.values import known_integer
@@ -23,8 +24,9 @@ def asked_by(value: s.Expression) -> tuple[s.Named, int] | None:
 def known_sizes(op: GenericOp, place: int, shape: Sequence[object]) -> tuple[int | None, ...]:
     """Of the shape of an argument what the form of a call depends on, None for the rest; nothing if that is nothing."""
     decl = op.inputs[min(place, len(op.inputs) - 1)] if op.inputs else None
-    axes = set() if decl is None else set(_axes(op, decl.name.name))
-    units = decl is not None and units_asked(op, decl.name.name)
+    axes, units = (frozenset(), False) if decl is None else _asked(op).get(decl.name.name, (frozenset(), False))
+    if not axes and not units:
+        return ()
     found = tuple(
         size if isinstance(size, int) and (at in axes or at - len(shape) in axes or (units and size == 1)) else None
         for at, size in enumerate(shape)
@@ -32,14 +34,32 @@ def known_sizes(op: GenericOp, place: int, shape: Sequence[object]) -> tuple[int
     return found if any(size is not None for size in found) else ()
 
 
+_KNOWN = 1024
+_known: OrderedDict[int, tuple[GenericOp, Mapping[str, tuple[frozenset[int], bool]]]] = OrderedDict()
+"""What is asked of ops, by their identity: every call of a model asks for it."""
+
+
+def _asked(op: GenericOp) -> Mapping[str, tuple[frozenset[int], bool]]:
+    """The dimensions whose sizes an op asks for, of each input of which it does, and whether of those of size 1."""
+    found = _known.get(id(op))
+    if found is None or found[0] is not op:
+        units = frozenset(_units(op))
+        names = {*units, *(asked[0].name for asked in _asked_sizes(op))}
+        each = {n: (frozenset(axis for x, axis in _asked_sizes(op) if x.name == n), n in units) for n in names}
+        found = _known[id(op)] = op, each
+        while len(_known) > _KNOWN:
+            _known.popitem(last=False)
+    return found[1]
+
+
 def depends_on_sizes(op: GenericOp) -> bool:
     """Whether the form of a call depends on sizes."""
-    return any(asked_by(r.value) for r in _rules(op) if r.value is not None) or any(_units(op))
+    return bool(_asked(op))
 
 
 def units_asked(op: GenericOp, name: str) -> bool:
     """Whether a list of an op is of the dimensions of size 1 of an input."""
-    return name in _units(op)
+    return _asked(op).get(name, (frozenset(), False))[1]
 
 
 def _units(op: GenericOp) -> Iterator[str]:
@@ -50,12 +70,8 @@ def _units(op: GenericOp) -> Iterator[str]:
                     yield from (a.name for a in tree.arguments if isinstance(a, s.Named))
 
 
-def _axes(op: GenericOp, name: str) -> Iterator[int]:
-    for rule in _rules(op):
-        asked = None if rule.value is None else asked_by(rule.value)
-        if asked is not None and asked[0].name == name:
-            yield asked[1]
-
-
-def _rules(op: GenericOp) -> Iterator[s.RankRule]:
-    return (r for i in op.decl.items if isinstance(i, s.RankDecl) for r in i.rules)
+def _asked_sizes(op: GenericOp) -> Iterator[tuple[s.Named, int]]:
+    for item in op.decl.items:
+        if isinstance(item, s.RankDecl):
+            asked = (asked_by(rule.value) for rule in item.rules if rule.value is not None)
+            yield from (each for each in asked if each is not None)

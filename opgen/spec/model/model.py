@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 from opgen.diagnostics import Span
@@ -289,8 +290,15 @@ class Signature:
         return tuple(a.name for a in self.arguments)
 
 
-@dataclass(frozen=True, slots=True)
-class OpSpec:
+class _Indexed:
+    """A dataclass that works out some things once; they are no part of its pickle."""
+
+    def __getstate__(self) -> dict[str, object]:
+        return {name: vars(self)[name] for name in self.__dataclass_fields__}  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class OpSpec(_Indexed):
     """An op.  `inputs` are in the caller's order; `checks` are the integer lets and requirements in the order written.
 
     `signature` is the order of the generated function's arguments (`name` among them if the caller may give a name
@@ -314,7 +322,7 @@ class OpSpec:
     algorithms: tuple[Algorithm, ...] = ()
     signatures: tuple[Signature, ...] = ()
 
-    @property
+    @cached_property
     def tensors(self) -> tuple[Tensor, ...]:
         """The inputs that are tensors (not sizes)."""
         return tuple(i for i in self.inputs if isinstance(i, Tensor))
@@ -326,8 +334,8 @@ class OpSpec:
         return next((v for v in self.type_variables if v.name == name), None)
 
 
-@dataclass(frozen=True, slots=True)
-class GenericOp:
+@dataclass(frozen=True)
+class GenericOp(_Indexed):
     """An op that leaves a form open.  `decl` has the fragments that it uses in place; `functions` and `ops` are those
     of its module.  `instances` are those made of it so far, by form.
     """
@@ -341,7 +349,7 @@ class GenericOp:
     instances: OrderedDict[object, object] = field(default_factory=OrderedDict, compare=False, repr=False, hash=False)
     ops: Ops = field(default_factory=dict, compare=False, repr=False, hash=False)
 
-    @property
+    @cached_property
     def inputs(self) -> tuple[s.TensorDecl | s.SeveralDecl | s.StaticDecl | s.SizesDecl, ...]:
         """What a caller gives besides attributes, in order."""
         return tuple(
@@ -351,12 +359,12 @@ class GenericOp:
             or (isinstance(i, s.TensorDecl | s.SeveralDecl) and i.keyword in ("input", "inputs"))
         )
 
-    @property
+    @cached_property
     def attrs(self) -> tuple[s.AttrDecl, ...]:
         """The attributes, in the order in which they are declared."""
         return tuple(i for i in self.decl.items if isinstance(i, s.AttrDecl))
 
-    @property
+    @cached_property
     def outputs(self) -> tuple[s.TensorDecl | s.SeveralDecl, ...]:
         """The outputs, in order."""
         return tuple(
@@ -384,8 +392,8 @@ class Version:
     each: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Module:
+@dataclass(frozen=True)
+class Module(_Indexed):
     """The ops of a spec file and of those it imports, with the shape functions they use.
 
     `generics` leave ranks, inputs or lengths open: `opgen.spec.generic.instance` makes plain ops of them.  `formulas`
@@ -407,8 +415,22 @@ class Module:
 
     def named(self, name: str) -> OpSpec | GenericOp:
         """The op of a name, generic or not."""
-        plain = next((o for o in self.ops if o.name == name), None)
-        return plain or next(g for g in self.generics if g.name == name)
+        return self._named[name]
+
+    def plain(self, name: str) -> OpSpec | None:
+        """The op of a name that leaves nothing open; None if there is none."""
+        found = self._named.get(name)
+        return found if isinstance(found, OpSpec) else None
+
+    def generic(self, name: str) -> GenericOp | None:
+        """The generic op of a name; None if there is none."""
+        found = self._named.get(name)
+        return found if isinstance(found, GenericOp) else None
+
+    @cached_property
+    def _named(self) -> dict[str, OpSpec | GenericOp]:
+        found: dict[str, OpSpec | GenericOp] = {generic.name: generic for generic in self.generics}
+        return found | {op.name: op for op in self.ops}
 
     def by_version(self, name: str, version: int) -> OpSpec | GenericOp | None:
         """The op that a version of a set of ops has under a name; None if it has none.
@@ -417,16 +439,26 @@ class Module:
         """
         held = self.holding(name, version)
         target = name if held is None else held.op
-        if held is None and any(v.op == name for v in self.versions):
+        if held is None and name in self._versioned:
             return None
-        plain = next((o for o in self.ops if o.name == target), None)
-        return plain or next((g for g in self.generics if g.name == target), None)
+        return self._named.get(target)
 
     def holding(self, name: str, version: int) -> Version | None:
         """What a spec says of an op of a set in a version of it: the newest of several; None if nothing does."""
-        ranges = [v for v in self.versions if v.name == name and v.first <= version]
-        held = [v for v in ranges if v.last is None or version <= v.last]
+        ranges = self._versions.get(name, ())
+        held = [v for v in ranges if v.first <= version and (v.last is None or version <= v.last)]
         return max(held, key=lambda v: v.first) if held else None
+
+    @cached_property
+    def _versions(self) -> dict[str, list[Version]]:
+        found: dict[str, list[Version]] = {}
+        for version in self.versions:
+            found.setdefault(version.name, []).append(version)
+        return found
+
+    @cached_property
+    def _versioned(self) -> frozenset[str]:
+        return frozenset(v.op for v in self.versions)
 
     def function(self, name: str) -> Function:
         return next(f for f in self.functions if f.name == name)

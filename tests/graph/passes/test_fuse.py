@@ -10,6 +10,7 @@ import pytest
 from opgen.compiler.algorithms import algorithms
 from opgen.graph.fusion import accesses as reading
 from opgen.graph.fusion import intermediate
+from opgen.graph.ir import scratch
 from opgen.graph.ir.bound import bound
 from opgen.graph.ir.nodes import Graph
 from opgen.graph.kernels.interpret import interpret
@@ -191,6 +192,18 @@ def test_what_two_steps_make_of_a_product_belongs_to_it() -> None:
     assert fused(steps.graph(z))[0] == ["Conv2DSwishTimes", "DepthwiseConv2dNative"]
 
 
+def test_equal_nodes_are_looked_at_once() -> None:
+    """Passes ask of each node several times how it reads: of forty equal ones, one answer is worked out."""
+    steps = Steps()
+    x = steps.input(8, 8)
+    for _ in range(40):
+        x = steps("Relu", x)
+    before = reading._facts.cache_info()
+    FUSE.run(steps.graph(x), Report())
+    after = reading._facts.cache_info()
+    assert (after.misses - before.misses, after.hits - before.hits) == (1, 39)
+
+
 def test_what_an_algorithm_computes_stays_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """A composed op has no algorithms; where one is for a call but would not be taken, its definition is composed."""
     steps = Steps()
@@ -198,7 +211,9 @@ def test_what_an_algorithm_computes_stays_apart(monkeypatch: pytest.MonkeyPatch)
     graph = steps.graph(steps("Ramp", steps("Conv2D", x, steps.input(3, 3, 3, 3), module=NN, **WINDOWS)))
     assert fused(graph)[0] == ["RampConv2DRamp"]
     monkeypatch.setattr(reading, "computed_otherwise", lambda call: bool(call.op.spec.algorithms))
+    scratch.forget()
     ops, apart = fused(graph)
+    scratch.forget()
     assert ops == ["Ramp", "Conv2D", "Ramp"]
     assert set(apart) == {"apart: an algorithm computes it, faster than the mathematics that could be put together"}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -13,6 +13,7 @@ import pytest
 from opgen.diagnostics import InternalError
 from opgen.graph.fusion import scaled
 from opgen.graph.fusion.linear import ZERO, Affine
+from opgen.graph.ir import scratch
 from opgen.graph.ir.bound import Bound
 from opgen.graph.ir.nodes import Array, Graph, Node, Op
 from opgen.graph.kernels.interpret import interpret
@@ -90,10 +91,18 @@ def in_affine(patch: pytest.MonkeyPatch) -> Pass:
 
     real = scaled.affine_in
     patch.setattr(scaled, "affine_in", wrong)
+    scratch.forget()
     return affine.AFFINE
 
 
 PLANTS: tuple[Plant, ...] = (in_dead, in_common, in_fold, in_results, in_shapes, in_views)
+
+
+@pytest.fixture(autouse=True)
+def _forgotten() -> Iterator[None]:
+    """What was found with a fault in place is not found again by other tests."""
+    yield
+    scratch.forget()
 
 
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")
