@@ -5,7 +5,6 @@ from __future__ import annotations
 import click
 
 from opgen.cli.group import OpgenGroup
-from opgen.cli.settings import COMPUTING, require_settings
 
 COMMANDS = {
     "new": "Write a commented spec to start from.",
@@ -27,8 +26,5 @@ COMMANDS = {
 
 @click.group(cls=OpgenGroup, commands_help=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="opgen", message="opgen %(version)s")
-@click.pass_context
-def main(context: click.Context) -> None:
+def main() -> None:
     """Operators from specs: typed APIs, checks, documentation and fast kernels, every stage open to inspection."""
-    if context.invoked_subcommand in COMPUTING:
-        require_settings()

@@ -77,7 +77,7 @@ def show_bug(error: Exception) -> None:
     """Says that the fault is opgen's; the traceback only if `OPGEN_DEBUG` asks for it."""
     kind = type(error).__name__
     say(click.style("internal error", fg="red", bold=True) + f": {kind}: {error}")
-    if os.environ.get("OPGEN_DEBUG"):
+    if os.environ.get("OPGEN_DEBUG") == "1":
         say("".join(traceback.format_exception(error)))
         hint = "the traceback is above"
     else:

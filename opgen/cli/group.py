@@ -12,6 +12,7 @@ import click
 from opgen.cli import streams
 from opgen.cli.errors import USER_ERROR, reported, say
 from opgen.cli.interrupts import ended_in_machine_code
+from opgen.cli.settings import with_settings
 from opgen.diagnostics import InternalError
 
 INTERRUPTED = 130
@@ -63,7 +64,7 @@ class OpgenGroup(click.Group):
         command = importlib.import_module(f"opgen.cli.{cmd_name}").command
         if not isinstance(command, click.Command):
             raise InternalError(f"opgen.cli.{cmd_name}.command is not a command")
-        return command
+        return with_settings(command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

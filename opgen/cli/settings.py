@@ -2,16 +2,40 @@
 
 from __future__ import annotations
 
+import copy
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import click
+
 COMPUTING = ("build", "run", "inspect", "tune", "bench", "demo")
 """Commands that compute; `doctor` says itself what cannot be determined, and the others go by few of them."""
+
+
+def with_settings(command: click.Command) -> click.Command:
+    """Return the command, which looks at the settings before it runs, and not for its help."""
+    run: Callable[..., Any] | None = command.callback
+    if run is None or command.name not in COMPUTING:
+        return command
+
+    @functools.wraps(run)
+    def checked(*args: Any, **kwargs: Any) -> Any:  # click's own signature
+        require_settings()
+        return run(*args, **kwargs)
+
+    found = copy.copy(command)
+    found.callback = checked
+    return found
 
 
 def require_settings() -> None:
     """Raise the UserError of the first variable that has no sensible value: its name, what is expected, what is given.
 
-    Each is read by the module that goes by it; the table of all is in `opgen/runtime/README.md`.
+    Each is read by the module that goes by it; `opgen.cache.settings` has the table of all.
     """
     from opgen.cache import entries as cache
+    from opgen.cache.settings import word
     from opgen.compiler import algorithms
     from opgen.graph.program import limits
     from opgen.runtime import threads
@@ -25,6 +49,8 @@ def require_settings() -> None:
     specialize.policy()
     limits.settings()
     perf_map.enabled()
-    word = placement.chosen()
-    if word is not None:
-        placement.ordinal_of(word, placement.VARIABLE)
+    for name in ("OPGEN_COUNTERS", "OPGEN_DEBUG", "OPGEN_FALLBACK"):
+        word(name)
+    device = placement.chosen()
+    if device is not None:
+        placement.ordinal_of(device, placement.VARIABLE)

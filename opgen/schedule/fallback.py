@@ -7,7 +7,6 @@ was noted, OPGEN_DEBUG=1 prints the traceback, and with OPGEN_FALLBACK=raise it 
 
 from __future__ import annotations
 
-import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
+from opgen.cache.settings import word
 from opgen.loop.nodes import Kernel
 
 T = TypeVar("T")
@@ -52,7 +52,7 @@ def unless_broken(part: str, run: Callable[[], T]) -> T | None:
     except MemoryError:
         raise
     except Exception as error:  # whatever it is, it is not the fault of the kernel
-        if os.environ.get(VARIABLE) == "raise":
+        if word(VARIABLE) == "raise":
             raise
         _note(Fallback(part, error))
         return None
@@ -68,6 +68,7 @@ def built(
     If that breaks the kernel is scheduled once more, with a check of what has become of it after each nest; and if that
     breaks, too, it is made as it is.
     """
+    word(VARIABLE)  # one without meaning is an error of the first kernel, not of the first that breaks
     made = unless_broken(f"the kernel {kernel.name}", lambda: make(scheduled(None)))
     if made is None:
         made = unless_broken(f"the kernel {kernel.name}, nest by nest", lambda: make(scheduled(make)))
@@ -78,6 +79,6 @@ def _note(fallback: Fallback) -> None:
     noted = _noted.get()
     if noted is not None:
         noted.append(fallback)
-    if os.environ.get("OPGEN_DEBUG"):
+    if word("OPGEN_DEBUG") == "1":
         shown = "".join(traceback.format_exception(fallback.error))
         sys.stderr.write(f"{shown}opgen: {fallback.part} is built without the schedule that broke\n")

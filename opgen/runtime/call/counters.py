@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import atexit
-import os
 import sys
 from dataclasses import astuple, dataclass
+
+from opgen.cache.settings import word
 
 VARIABLE = "OPGEN_COUNTERS"
 
@@ -36,7 +37,7 @@ _ops: list[tuple[str, Counters]] = []
 
 def register(op: str) -> Counters:
     """New counters of an op."""
-    if not _ops and os.environ.get(VARIABLE, "") not in ("", "0"):
+    if not _ops and word(VARIABLE) == "1":
         atexit.register(lambda: print(table(), file=sys.stderr))
     made = Counters()
     _ops.append((op, made))
