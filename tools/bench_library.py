@@ -19,9 +19,10 @@ import numpy as np
 
 from opgen.cli.options import GivenPath
 from opgen.compiler import toolchain
+from opgen.compiler.make import artifact
+from opgen.compiler.request import Compilation, OpVariant
 from opgen.grad.load import load
 from opgen.lower import Variant
-from opgen.pipeline import Pipeline
 from opgen.runtime.kernels.kernel import compile_kernel
 from opgen.runtime.threads import set_num_threads
 from opgen.spec.call.shapes import solve
@@ -110,8 +111,8 @@ def _calls(module: Module, library: Library, name: str, case: Case) -> tuple[Cal
     tensors = {i.name: shapes[i.name] for i in op.inputs if not isinstance(i, Sizes)}
     sizes = {i.name: shapes[i.name] for i in op.inputs if isinstance(i, Sizes)}
     call = solve(op, module, tensors, sizes, attrs)
-    pipeline = Pipeline(module, op, Variant({"T": "float32"}, {"data_format": "NHWC"}), call, toolchain.host())
-    kernel = compile_kernel(pipeline.legal)
+    source = OpVariant(module, op, Variant({"T": "float32"}, {"data_format": "NHWC"}))
+    kernel = compile_kernel(artifact(Compilation(source, toolchain.host(), call, algorithms="off")).legal)
     given = dict(zip((i.name for i in op.inputs), inputs, strict=True))
     places: list[c_int64 | int] = [*(given[b.name].ctypes.data for b in kernel.kernel.inputs), outputs[1].ctypes.data]
     bound = kernel.bind([])

@@ -16,9 +16,12 @@ from pathlib import Path
 import click
 
 from opgen.compiler import toolchain
+from opgen.compiler.artifact import Artifact
+from opgen.compiler.make import artifact
+from opgen.compiler.request import Compilation, OpVariant
 from opgen.grad import load
 from opgen.loop.nodes import Kernel
-from opgen.pipeline import Pipeline, variant_of
+from opgen.lower import variant_of
 from opgen.runtime.measuring.tuner import Runner
 from opgen.runtime.threads import set_num_threads
 from opgen.schedule.parse import parse_steps
@@ -39,13 +42,14 @@ def stages(page: str) -> list[tuple[str, str]]:
     return [(match["title"], match["steps"]) for match in STAGE.finditer(page)]
 
 
-def product(sizes: tuple[int, int, int] = SIZES) -> Pipeline:
-    """The product of matrices of these sizes, float32, on its way to this machine's code."""
+def product(sizes: tuple[int, int, int] = SIZES) -> Artifact:
+    """The product of matrices of these sizes, float32, for this machine."""
     module = load(SPEC)
     op = module.op(OP)
     rows, depth, columns = sizes
     call = solve(op, module, {"a": (rows, depth), "b": (depth, columns)}, {}, {})
-    return Pipeline(module, op, variant_of(op, {"T": "float32"}, {}), call, toolchain.host())
+    source = OpVariant(module, op, variant_of(op, {"T": "float32"}, {}))
+    return artifact(Compilation(source, toolchain.host(), call))
 
 
 def by_hand(plain: Kernel, steps: str) -> Kernel:
@@ -64,9 +68,9 @@ def medians(kernels: Sequence[Kernel], rounds: int) -> list[float]:
 @click.command(help=__doc__)
 @click.option("--rounds", default=7, show_default=True, help="Rounds of which the median is taken.")
 def main(rounds: int) -> None:
-    pipeline = product()
+    made = product()
     found = stages(PAGE.read_text())
-    kernels = [pipeline.scheduled, pipeline.kernel, *(by_hand(pipeline.kernel, steps) for _, steps in found)]
+    kernels = [made.scheduled, made.loop, *(by_hand(made.loop, steps) for _, steps in found)]
     set_num_threads(1)
     automatic, *others = medians(kernels, rounds)
     for title, seconds in zip(("No schedule", *(title for title, _ in found)), others, strict=True):

@@ -27,10 +27,9 @@ from opgen.loop.bind import bind
 from opgen.loop.nodes import Kernel
 from opgen.loop.parse import parse_kernel
 from opgen.loop.print import print_kernel
-from opgen.lower import lower
+from opgen.lower import lower, variant_of
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
-from opgen.pipeline import variant_of
 from opgen.schedule.default import scheduled
 from opgen.schedule.schedule import apply
 from opgen.spec import load_text, solve

@@ -19,15 +19,19 @@ from dataclasses import dataclass
 import click
 
 from opgen.compiler import toolchain
+from opgen.compiler.artifact import Artifact
+from opgen.compiler.choose import definition_of
+from opgen.compiler.make import artifact
+from opgen.compiler.request import Compilation, OpVariant
 from opgen.grad import load
-from opgen.pipeline import Pipeline, variant_of
+from opgen.lower import variant_of
 from opgen.runtime.measuring.tuner import Candidate, Runner, decided
 from opgen.runtime.threads import set_num_threads
 from opgen.schedule.auto.decisions import Decisions
 from opgen.schedule.cost.calibration import CANDIDATES
 from opgen.schedule.why import choices
 from opgen.spec import solve
-from tools.bench.kernels import pipeline_of
+from tools.bench.kernels import request_of
 from tools.bench.layers import DIRECTIONS, DTYPES, FORMATS, LAYERS, Choice, read_cases
 from tools.bench.op_rows import CASES, SPEC
 
@@ -52,8 +56,8 @@ class Nest:
         return 1 / min(share for _, _, share in self.candidates)
 
 
-def pipelines(names: tuple[str, ...]) -> Iterator[tuple[str, Pipeline]]:
-    """The rows, each on its way to this machine's code."""
+def artifacts(names: tuple[str, ...]) -> Iterator[tuple[str, Artifact]]:
+    """The rows, each with its artifact for this machine."""
     module = load(SPEC)
     ops = {op.function_name: op for op in module.ops}
     for name, shapes in CASES:
@@ -62,28 +66,27 @@ def pipelines(names: tuple[str, ...]) -> Iterator[tuple[str, Pipeline]]:
         op = ops[name]
         call = solve(op, module, dict(zip((t.name for t in op.tensors), shapes, strict=False)), {}, {})
         variant = variant_of(op, {"T": "int32" if name.endswith("int32") else "float32"}, {})
-        yield f"{name} {shapes}", Pipeline(module, op, variant, call, toolchain.host())
+        yield f"{name} {shapes}", artifact(Compilation(OpVariant(module, op, variant), toolchain.host(), call))
 
 
-def layer_pipelines(count: int, seed: int) -> Iterator[tuple[str, Pipeline]]:
-    """As many calls of the benchmark's layers, by chance, each on its way to this machine's code."""
+def layer_artifacts(count: int, seed: int) -> Iterator[tuple[str, Artifact]]:
+    """As many calls of the benchmark's layers, by chance, each with its artifact for this machine."""
     everything = read_cases(LAYERS, Choice((1, 8), DIRECTIONS, FORMATS, DTYPES))
     for case in random.Random(seed).sample(everything, min(count, len(everything))):
-        yield case.name, pipeline_of(case)
+        yield case.name, artifact(definition_of(request_of(case)))
 
 
-def measured(row: str, line: Pipeline, rounds: int = ROUNDS) -> Iterator[Nest]:
+def measured(row: str, line: Artifact, rounds: int = ROUNDS) -> Iterator[Nest]:
     """Each nest of a kernel that has several candidates."""
     target = toolchain.host()
-    numbers = [] if line.call is None else [v for v in line.values(line.call).values() if isinstance(v, float)]
-    runner = Runner(line.kernel, numbers, target, 0)
-    for choice in choices(line.kernel, target.machine):
+    runner = Runner(line.loop, line.arguments, target, 0)
+    for choice in choices(line.loop, target.machine):
         if len(choice.ranked) < 2:
             continue
         built: list[tuple[str, float, Candidate]] = []
         for option, candidate in enumerate(choice.ranked[:CANDIDATES]):
             path = (*(0 for _ in range(choice.number)), option)
-            made = runner.try_to_build(decided(line.kernel, target.machine, Decisions(path, thorough=True)).kernel)
+            made = runner.try_to_build(decided(line.loop, target.machine, Decisions(path, thorough=True)).kernel)
             if made is not None:
                 built.append((candidate.plan.kind, candidate.price.seconds, made))
         least = _least([made for _, _, made in built], rounds)
@@ -115,7 +118,7 @@ def main(ops: tuple[str, ...], layers: int | None, seed: int) -> None:
     set_num_threads(1)
     if layers is not None and ops:
         raise click.UsageError("either ops or --layers: expected one of them, given both")
-    lines = pipelines(ops) if layers is None else layer_pipelines(layers, seed)
+    lines = artifacts(ops) if layers is None else layer_artifacts(layers, seed)
     nests: list[Nest] = []
     for row, line in lines:
         nests += measured(row, line)

@@ -28,16 +28,18 @@ from typing import TypeAlias
 
 import click
 
-from opgen.compiler.choose import takes
+from opgen.compiler import toolchain
+from opgen.compiler.choose import choose, definition_of, takes
+from opgen.compiler.request import Compilation, OpVariant
 from opgen.grad import load
 from opgen.loop.nodes import Kernel
 from opgen.loop.print import print_kernel
+from opgen.lower import variant_of
 from opgen.machine import Cache, Machine, typical
 from opgen.passes.legalize import legalize
-from opgen.pipeline import Pipeline, variant_of
 from opgen.schedule.default import scheduled
 from opgen.spec import solve
-from tools.bench.kernels import pipeline_of
+from tools.bench.kernels import request_of
 from tools.bench.layers import DIRECTIONS, DTYPES, FORMATS, LAYERS, Case, Choice, cases_of, read_cases
 from tools.bench.odd import odd_layers
 from tools.bench.op_rows import CASES, SPEC
@@ -81,10 +83,8 @@ class Row:
     def kernel(self) -> Kernel:
         """The kernel to be scheduled, all of its sizes bound."""
         if self.case is None:
-            return _common(self.op, self.shapes).kernel
-        pipeline = pipeline_of(self.case)
-        found = [a for a in pipeline.op.algorithms if a.name == self.algorithm]
-        return replace(pipeline, algorithm=found[0] if found else None).kernel
+            return choose(_common(self.op, self.shapes)).kernel
+        return choose(replace(definition_of(request_of(self.case)), algorithm=self.algorithm or None)).kernel
 
 
 def rows(extra: int = 0) -> list[Row]:
@@ -96,10 +96,12 @@ def rows(extra: int = 0) -> list[Row]:
 
 
 def _rows(case: Case) -> Iterator[Row]:
-    pipeline = pipeline_of(case)
+    request = request_of(case)
+    source = request.source
+    assert isinstance(source, OpVariant)
     yield Row(case.name, case)
-    for algorithm in pipeline.op.algorithms:
-        if takes(algorithm, pipeline.variant.types, pipeline.call):
+    for algorithm in source.op.algorithms:
+        if takes(algorithm, source.variant.types, request.call):
             yield Row(f"{case.name} by {algorithm.name}", case, algorithm.name)
 
 
@@ -111,12 +113,12 @@ def _random_cases(count: int) -> Iterator[Case]:
         yield from cases_of([layer], Choice((rng.choice((1, 1, 2, 8)),), *words))
 
 
-def _common(name: str, shapes: Sequence[tuple[int, ...]]) -> Pipeline:
+def _common(name: str, shapes: Sequence[tuple[int, ...]]) -> Compilation:
     module = load(SPEC)
     op = next(o for o in module.ops if o.function_name == name)
     call = solve(op, module, dict(zip((t.name for t in op.tensors), shapes, strict=False)), {}, {})
     dtype = "int32" if name.endswith("int32") else "float32"
-    return Pipeline(module, op, variant_of(op, {"T": dtype}, {}), call)
+    return Compilation(OpVariant(module, op, variant_of(op, {"T": dtype}, {})), toolchain.host(), call)
 
 
 def hashes_of(row: Row, names: Sequence[str]) -> dict[str, str]:

@@ -12,8 +12,8 @@ from opgen.diagnostics import Diagnostic
 
 if TYPE_CHECKING:
     from opgen.cli.arguments import Arguments
+    from opgen.compiler.artifact import Artifact
     from opgen.diagnostics.codes.code import Code
-    from opgen.pipeline import Pipeline
     from opgen.spec.model.model import Algorithm, Module, OpSpec
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
@@ -54,17 +54,18 @@ def declared(path: str, module: Module) -> Mapping[str, object]:
     return {"file": path, "ops": ops, "functions": [*(f.name for f in module.functions), *module.formulas]}
 
 
-def inspected(line: Pipeline, arguments: Arguments, stage: str, text: str) -> Mapping[str, object]:
+def inspected(found: Artifact, arguments: Arguments, stage: str, text: str) -> Mapping[str, object]:
     """An op at a stage: what was asked for, and the text."""
     return {
-        "op": line.op.name,
+        "op": arguments.op.name,
         "stage": stage,
-        "target": "cuda" if line.target is None else line.target.name,
+        "target": found.request.target.name,
         "types": dict(arguments.types),
         "shapes": dict(arguments.shapes),
         "sizes": dict(arguments.sizes),
         "attrs": dict(arguments.attrs),
-        "algorithm": None if line.algorithm is None else line.algorithm.name,
+        "algorithm": found.algorithm,
+        "reason": found.reason,
         "text": text,
     }
 

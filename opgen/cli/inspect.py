@@ -22,7 +22,7 @@ from opgen.diagnostics import UserError
 
 if TYPE_CHECKING:
     from opgen.cli.forms import Given
-    from opgen.pipeline import Stage
+    from opgen.compiler.artifact import Stage
     from opgen.schedule.schedule import Schedule
     from opgen.spec.model.model import OpSpec
 
@@ -42,6 +42,7 @@ LANGUAGES = {
 """Each stage, and the language of its text."""
 
 CUDA = "cuda"
+SPEC_STAGES = ("spec", "model")
 DEVICE_STAGES = ("cuda", "ptx")
 CPU_STAGES = ("why", "llvm", "asm")
 
@@ -94,7 +95,9 @@ class Shown:
 @click.option("--node", metavar="N", help="A node of a model, by number or name, in place of the whole.")
 @click.option("--after", metavar="PASS", help="Only the graph after this pass.")
 @click.option("--explain", is_flag=True, help="Say what the passes did with a model, and the work of its nodes.")
-@click.option("--algorithm", metavar="NAME", help="An algorithm of the op, in place of its definition.")
+@click.option(
+    "--algorithm", metavar="NAME", help="An algorithm of the op, or definition.  [default: the one that calls take]"
+)
 @click.option("--algorithms", is_flag=True, help="List the algorithms of the op.")
 @JSON
 @click.option("--output", type=GivenPath(dir_okay=False), help="Write there and not to stdout.")
@@ -120,7 +123,8 @@ def command(
 ) -> None:
     """Prints what becomes of an OP, or of a MODEL in ONNX's format (a file named *.onnx), at a stage.
 
-    With --algorithm, OP is computed by other mathematics of its spec (the stages spec and model then show these).
+    OP is computed as calls are: by its definition, or by an algorithm of its spec that is estimated to be faster, which
+    a note on stderr says.  --algorithm asks for one of them (the stages spec and model then show its mathematics).
 
     With the shapes of all inputs the kernel is the one specialised for such a call; without, the one for all sizes.
     A generic op has kernels for its calls: it takes the shapes of those inputs that are there (--shape A=2,3, or A=?,?
@@ -168,6 +172,7 @@ def _op(
 ) -> None:
     """Prints an op."""
     from opgen.cli import inspect_op
+    from opgen.compiler.make import artifact
 
     if stage in MODEL_STAGES:
         raise UserError(f"--stage {stage} is of models (files named *.onnx); '{op}' is an op")
@@ -182,11 +187,12 @@ def _op(
         if algorithms:
             _algorithms(arguments.op, shown)
             return
-        found = inspect_op.pipeline(module, arguments.op, arguments, shown.built_for(stage), shown.schedule(stage))
-        if algorithm is not None:
-            found = inspect_op.by_algorithm(found, algorithm)
+        request = inspect_op.request(module, arguments.op, arguments, shown.built_for(stage), shown.schedule(stage))
+        found = artifact(request if algorithm is None else inspect_op.by_algorithm(request, algorithm))
         text = found.text(cast("Stage", stage))
         shown.tell_rates(stage)
+    if algorithm is None and stage not in SPEC_STAGES and (note := inspect_op.choice_note(arguments.op, found)):
+        say(note)
     if shown.as_json:
         print_json(inspected(found, arguments, stage, text))
         return
@@ -236,8 +242,8 @@ def _model(
             text, language = found.text(stage, after), MODEL_STAGES[stage]
         else:
             _refuse("it is of whole models", {"--after": after})
-            line = found.line(node, shown.built_for(stage), shown.schedule(stage))
-            text = inspect_model.node_text(line, stage)
+            made = found.artifact(node, shown.built_for(stage), shown.schedule(stage))
+            text = inspect_model.node_text(made, stage)
             language = LANGUAGES[stage]
             shown.tell_rates(stage)
     if shown.as_json:

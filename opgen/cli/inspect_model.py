@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from opgen.cli.models import kinds_of, read_model
@@ -11,10 +11,10 @@ from opgen.diagnostics import UserError, did_you_mean
 from opgen.locks import cached_property
 
 if TYPE_CHECKING:
+    from opgen.compiler.artifact import Artifact, Stage
     from opgen.graph.compiled.staged import Stages
     from opgen.graph.ir.nodes import Graph, Node
     from opgen.graph.program.program import Program
-    from opgen.pipeline import Pipeline, Stage
     from opgen.schedule.schedule import Schedule
 
 STAGES = {"graph": "spec", "plan": "text", "program": "llvm"}
@@ -91,14 +91,18 @@ class Inspected:
             raise UserError(f"--node {name}: there is no such node; {hint or f'they are 0 to {len(nodes) - 1}'}")
         return found
 
-    def line(self, node: Node, target: str | None, schedule: Schedule | None) -> Pipeline:
-        """A node's op on its way to machine code, for the node's sizes; `target` None means a CUDA device."""
-        from opgen.compiler import toolchain
+    def artifact(self, node: Node, target: str | None, schedule: Schedule | None) -> Artifact:
+        """The kernel of a node's op for the node's sizes; `target` None means a CUDA device."""
+        from opgen.cli.inspect_op import target_of
+        from opgen.compiler.algorithms import mode
+        from opgen.compiler.make import artifact
+        from opgen.compiler.request import Compilation, OpVariant
         from opgen.graph.ir.bound import bound
-        from opgen.pipeline import Pipeline
 
-        call, machine = bound(self.graph, node), None if target is None else toolchain.target(target)
-        return Pipeline(node.op.module, node.op.spec, call.variant, call.environment, machine, schedule)
+        call = bound(self.graph, node)
+        source = OpVariant(node.op.module, node.op.spec, call.variant)
+        found = Compilation(source, target_of(target), call.environment, algorithms=mode())
+        return artifact(found if schedule is None else replace(found, schedule=schedule))
 
 
 def inspected(path: str, shapes: tuple[str, ...], dims: tuple[str, ...]) -> Inspected:
@@ -115,9 +119,9 @@ def inspected(path: str, shapes: tuple[str, ...], dims: tuple[str, ...]) -> Insp
         raise UserError(f"{error};\n{hint}") from error
 
 
-def node_text(line: Pipeline, stage: str) -> str:
+def node_text(found: Artifact, stage: str) -> str:
     """A node's op at a stage; its spec is the resolved one, since it stands in no file."""
-    return line.text(cast("Stage", "model" if stage == "spec" else stage))
+    return found.text(cast("Stage", "model" if stage == "spec" else stage))
 
 
 def as_json(found: Inspected, stage: str, text: str, node: Node | None) -> Mapping[str, object]:

@@ -1,4 +1,4 @@
-"""An op on the command line: found among specs, its call read, its pipeline made, its algorithms listed."""
+"""An op on the command line: found among specs, its call read as a request for a kernel, its algorithms listed."""
 
 from __future__ import annotations
 
@@ -13,18 +13,25 @@ from opgen.diagnostics import UserError, did_you_mean
 if TYPE_CHECKING:
     from opgen.cli.arguments import Arguments
     from opgen.cli.forms import Given
-    from opgen.pipeline import Pipeline
-    from opgen.schedule.declaration import Target
+    from opgen.codegen.llvm.target import Target
+    from opgen.compiler.artifact import Artifact
+    from opgen.compiler.request import Compilation, Cuda
+    from opgen.schedule.declaration import Target as Kind
     from opgen.schedule.schedule import Schedule
     from opgen.spec.model.model import GenericOp, Module, OpSpec
 
 
-def pipeline(
+DEFINITION = "definition"
+"""The word for an op's definition where algorithms are named."""
+
+
+def request(
     module: Module, spec: OpSpec, arguments: Arguments, target: str | None, schedule: Schedule | None
-) -> Pipeline:
-    """The pipeline of what was asked for; `target` None means a CUDA device."""
-    from opgen.compiler import toolchain
-    from opgen.pipeline import Pipeline, variant_of
+) -> Compilation:
+    """The request for the kernel that was asked for; `target` None means a CUDA device."""
+    from opgen.compiler.algorithms import mode
+    from opgen.compiler.request import Compilation, OpVariant
+    from opgen.lower import variant_of
     from opgen.spec import solve
 
     call = None
@@ -34,22 +41,46 @@ def pipeline(
     variant = variant_of(spec, arguments.types, words)
     if call is None:
         arguments.refuse_beyond(variant.values)
-    return Pipeline(module, spec, variant, call, None if target is None else toolchain.target(target), schedule)
+    source = OpVariant(module, spec, variant)
+    return Compilation(source, target_of(target), call, algorithms=mode(), schedule=schedule or "tuned")
 
 
-def by_algorithm(found: Pipeline, name: str) -> Pipeline:
-    """The pipeline of an algorithm of an op, if it is for what was asked for."""
-    from opgen.compiler.choose import takes
+def target_of(name: str | None) -> Target | Cuda:
+    """The CPU of that name, None: a CUDA device."""
+    from opgen.compiler import toolchain
+    from opgen.compiler.request import Cuda
 
-    known = {a.name: a for a in found.op.algorithms}
+    return Cuda() if name is None else toolchain.target(name)
+
+
+def by_algorithm(found: Compilation, name: str) -> Compilation:
+    """The request for the kernel by an algorithm of the op or its definition, if that is for what was asked for."""
+    from opgen.compiler.choose import definition_of, takes
+    from opgen.compiler.request import Cuda, OpVariant
+
+    source = found.source
+    assert isinstance(source, OpVariant)
+    known = {a.name: a for a in source.op.algorithms}
+    if name == DEFINITION:
+        return definition_of(found)
     if name not in known:
-        hint = did_you_mean(name, known) or f"it has {', '.join(known) or 'none'}"
-        raise UserError(f"--algorithm {name}: '{found.op.name}' has no such algorithm; {hint}")
-    if found.target is None:
+        hint = did_you_mean(name, [*known, DEFINITION]) or f"it has {', '.join([*known, DEFINITION])}"
+        raise UserError(f"--algorithm {name}: '{source.op.name}' has no such algorithm; {hint}")
+    if isinstance(found.target, Cuda):
         raise UserError(f"--algorithm {name}: algorithms are for CPUs")
-    if not takes(known[name], found.variant.types, found.call):
+    if not takes(known[name], source.variant.types, found.call):
         raise UserError(f"--algorithm {name} is not for these types, shapes and attributes; see --algorithms")
-    return replace(found, algorithm=known[name])
+    return replace(found, algorithm=name)
+
+
+def choice_note(op: OpSpec, found: Artifact) -> str:
+    """The algorithm that calls take and why; empty for ops that have none but their definition."""
+    from opgen.compiler.request import Cuda
+
+    if not op.algorithms or found.request.call is None or isinstance(found.request.target, Cuda):
+        return ""
+    by = "its definition" if found.algorithm is None else f"the algorithm {found.algorithm}"
+    return f"note: {op.name} is computed by {by}: {found.reason} (--algorithm: another one)"
 
 
 def listing(op: OpSpec) -> str:
@@ -82,8 +113,8 @@ def find(name: str, specs: Path) -> tuple[Module, OpSpec | GenericOp]:
 
 
 def as_declared(op: OpSpec | GenericOp) -> str | None:
-    """A generic op as its file has it; None for any other, which its pipeline shows."""
-    from opgen.pipeline import source_lines
+    """A generic op as its file has it; None for any other, which its artifact shows."""
+    from opgen.compiler.artifact import source_lines
     from opgen.spec.model.model import GenericOp
 
     return source_lines(op.span) + "\n" if isinstance(op, GenericOp) and op.span is not None else None
@@ -102,7 +133,7 @@ def read_call(module: Module, op: OpSpec | GenericOp, given: Given) -> tuple[Mod
     return module, read_arguments(op, given.dtypes, given.shapes, given.sizes, given.attrs)
 
 
-def read_schedule(path: Path, kind: Target) -> Schedule:
+def read_schedule(path: Path, kind: Kind) -> Schedule:
     """The schedule that a file has, if it is one for that kind of target."""
     from opgen.schedule.schedule import parse_schedule
     from opgen.schedule.targets import require_target

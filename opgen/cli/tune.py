@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,13 +12,13 @@ import click
 
 from opgen import files
 from opgen.cli.errors import say
-from opgen.cli.inspect_op import by_algorithm, find, pipeline, read_call, read_schedule
+from opgen.cli.inspect_op import DEFINITION, by_algorithm, find, read_call, read_schedule, request
 from opgen.cli.options import FILE, SPECS_FOLDER, specs_or_default
 from opgen.cli.progress import working
 from opgen.diagnostics import UserError, did_you_mean
 
 if TYPE_CHECKING:
-    from opgen.pipeline import Pipeline
+    from opgen.compiler.artifact import Artifact
     from opgen.schedule.schedule import Schedule
 
 
@@ -96,7 +96,8 @@ def command(
 def _tune(call: TuneCall, specs: Path, seconds: float, seed: int, given: Schedule | None) -> str:
     """Tune one call; what came of it."""
     from opgen.cli.forms import Given
-    from opgen.compiler import tuned
+    from opgen.compiler import toolchain, tuned
+    from opgen.compiler.make import artifact
     from opgen.compiler.sharing import is_for_one
     from opgen.runtime import threads
     from opgen.runtime.measuring.tuner import tune
@@ -108,15 +109,12 @@ def _tune(call: TuneCall, specs: Path, seconds: float, seed: int, given: Schedul
     if not call.shapes and not call.sizes:
         raise UserError(f"{call}: the shapes of all inputs are needed (--shape)")
     module, arguments = read_call(module, declared, Given(call.dtypes, call.shapes, call.sizes, call.attrs))
-    line = pipeline(module, arguments.op, arguments, "host", None)
-    if call.algorithm is not None:
-        line = by_algorithm(line, call.algorithm)
-    assert line.call is not None
-    assert line.target is not None
-    values = line.values(line.call)
+    asked = request(module, arguments.op, arguments, "host", None)
+    line = artifact(by_algorithm(asked, call.algorithm or DEFINITION))
+    target = toolchain.host()
     with working(f"tuning {call.op}") as show:
         found = tune(
-            line.kernel, [values[p.name] for p in line.kernel.parameters], line.target, seconds, seed, given,
+            line.loop, line.arguments, target, seconds, seed, given,
             lambda tried, usual, ratio: show(f"tuning {call.op}: {_so_far(tried, usual, ratio)}"),
         )  # fmt: skip
     if not found.steady:
@@ -128,13 +126,15 @@ def _tune(call: TuneCall, specs: Path, seconds: float, seed: int, given: Schedul
     elif given is not None:
         times += ", the given one not timed: its results are not those of the default one"
     if not found.better:
-        return f"{call}: {times}, none faster{_beside(line)}"
+        return f"{call}: {times}, none faster{_beside(line, artifact(asked))}"
     steps = tuple(str(step) for step in found.schedule.steps)
-    key = tuned.key_of(line.kernel, line.target)
+    key = tuned.key_of(line.loop, target)
     usual, best = round(1e6 * found.default, 3), round(1e6 * found.best, 3)
-    count = 1 if is_for_one(line.kernel, line.target.machine) else threads.get_num_threads()
-    tuned.store(tuned.Entry(key, str(call), line.target.cpu, count, usual, best, steps))
-    return f"{call}: {times}, kept one of {best:.1f} us ({usual / best:.2f} times as fast){_beside(line)}"
+    count = 1 if is_for_one(line.loop, target.machine) else threads.get_num_threads()
+    tuned.store(tuned.Entry(key, str(call), target.cpu, count, usual, best, steps))
+    return (
+        f"{call}: {times}, kept one of {best:.1f} us ({usual / best:.2f} times as fast){_beside(line, artifact(asked))}"
+    )
 
 
 def _so_far(tried: int, usual: float, ratio: float) -> str:
@@ -147,16 +147,11 @@ def _time(seconds: float) -> str:
     return f"{1e3 * seconds:.2f} ms" if seconds >= 1e-3 else f"{1e6 * seconds:.1f} us"
 
 
-def _beside(line: Pipeline) -> str:
-    """What is to be said if calls take another kernel than the one that was tuned."""
-    from opgen.compiler.choose import Chooser
-
-    assert line.call is not None
-    definition = replace(line, algorithm=None)
-    chosen = Chooser(line.module, line.op, line.variant).choose(definition.kernel, line.call)
-    if chosen == line.kernel:
+def _beside(line: Artifact, taken: Artifact) -> str:
+    """A note if calls take another kernel than the one that was tuned."""
+    if taken.algorithm == line.algorithm:
         return ""
-    other = "the definition" if chosen == definition.kernel else "another algorithm"
+    other = "the definition" if taken.algorithm is None else "another algorithm"
     return f"; such calls take {other} now (OPGEN_ALGORITHMS, --algorithm)"
 
 

@@ -1,20 +1,20 @@
-"""The kernel for a call among those of its op: by the definition, or by an algorithm that is estimated to be faster."""
+"""The kernel for a request: by the op's definition, or by an algorithm that is estimated to be faster."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from opgen.compiler import toolchain
-from opgen.compiler.algorithms import mode
-from opgen.compiler.limits import CheckedKernel
+from opgen.compiler.request import Compilation, Cuda, OpVariant
+from opgen.compiler.symbolic import CLOSED, opened
+from opgen.diagnostics import InternalError
 from opgen.diagnostics.calls import ArgumentValueError
 from opgen.loop.bind import bind
-from opgen.lower import Variant, lower
 from opgen.passes.simplify import simplify
 from opgen.schedule.estimate import seconds
 from opgen.spec.call.environment import Environment, evaluate
-from opgen.spec.model.model import Algorithm, Module, OpSpec
+from opgen.spec.model.model import Algorithm
 
 if TYPE_CHECKING:
     from opgen.loop.nodes import Kernel
@@ -26,61 +26,102 @@ MARGIN = 0.9
 """An algorithm must take no more than this part of the definition's time: an estimate is not a measurement."""
 
 
-class Chooser:
-    """Chooses among the kernels of one variant of an op; each algorithm is lowered once."""
+@dataclass(frozen=True)
+class Choice:
+    """The kernel for a request, simplified; its algorithm (None: the definition), and why that one.
 
-    def __init__(self, module: Module, op: OpSpec, variant: Variant) -> None:
-        self._module = module
-        self._op = op
-        self._variant = variant
-        self._checked: dict[str, CheckedKernel] = {}
+    `estimates` are seconds by the names of what was compared.
+    """
 
-    def choose(self, definition: Kernel, call: Environment) -> Kernel:
-        """The kernel for a call, simplified, given the one by the definition with the call's integers in place."""
-        best = simplify(definition)
-        candidates = list(self._candidates(call))
-        if not candidates:
-            return best
-        machine = toolchain.host().machine
-        least = seconds(best, machine)
-        if least <= LEAST:
-            return best
-        least *= MARGIN
-        for algorithm in candidates:
-            kernel = self._kernel(algorithm, call)
-            if kernel is None:
-                continue
-            estimate = seconds(kernel, machine)
-            if estimate < least:
-                best, least = kernel, estimate
-        return best
+    kernel: Kernel
+    algorithm: Algorithm | None
+    reason: str
+    estimates: Mapping[str, float]
 
-    def algorithm_of(self, kernel: Kernel) -> str | None:
-        """The name of the algorithm by which a kernel of the op computes; None for the definition."""
-        own = f"{self._op.function_name}_"
-        return next((a.name for a in self._op.algorithms if kernel.name.startswith(f"{own}{a.name}_")), None)
+    @property
+    def name(self) -> str | None:
+        """The algorithm's name; None for the definition."""
+        return None if self.algorithm is None else self.algorithm.name
 
-    def _candidates(self, call: Environment) -> Iterator[Algorithm]:
-        wanted = mode()
-        for algorithm in self._op.algorithms if wanted != "off" else ():
-            if (wanted == "all" or not algorithm.optional) and takes(algorithm, self._variant.types, call):
-                yield algorithm
 
-    def _kernel(self, algorithm: Algorithm, call: Environment) -> Kernel | None:
-        """The kernel of an algorithm for a call; None if the algorithm's integers would not fit."""
-        if algorithm.name not in self._checked:
-            lowered = lower(self._module, self._op, self._variant, algorithm)
-            self._checked[algorithm.name] = CheckedKernel(self._op, lowered)
-        checked = self._checked[algorithm.name]
+def choose(request: Compilation) -> Choice:
+    """Choose the kernel of a request.
+
+    Raises ArgumentValueError for numbers with which integers of the kernel would not fit.
+    """
+    source = request.source
+    if not isinstance(source, OpVariant):
+        return Choice(source, None, "it is given as loop IR", {})
+    if request.algorithm is not None:
+        found = next((a for a in source.op.algorithms if a.name == request.algorithm), None)
+        if found is None:
+            raise InternalError(f"{source.op.name} has no algorithm {request.algorithm}")
+        return Choice(_kernel(request, source, found), found, "it is asked for", {})
+    definition = _kernel(request, source)
+    if request.algorithms == "off" or request.call is None or request.opening != CLOSED:
+        why = "no other is wanted" if request.algorithms == "off" else "kernels with open sizes take no other"
+        return Choice(definition, None, why, {})
+    return _fastest(request, source, request.call, definition)
+
+
+def _fastest(request: Compilation, source: OpVariant, call: Environment, definition: Kernel) -> Choice:
+    """The choice among an op's definition and its algorithms for a call."""
+    if not source.op.algorithms or isinstance(request.target, Cuda):
+        return Choice(definition, None, "there is no other", {})
+    candidates = list(_candidates(request, source, call))
+    if not candidates:
+        return Choice(definition, None, "no algorithm of the op is for this call", {})
+    machine = request.target.machine
+    estimates = {"definition": seconds(definition, machine)}
+    least = estimates["definition"]
+    if least <= LEAST:
+        why = f"it is estimated at {_time(least)}, and others are tried from {_time(LEAST)} on"
+        return Choice(definition, None, why, estimates)
+    best, chosen = definition, None
+    least *= MARGIN
+    for algorithm in candidates:
         try:
-            values = checked.values(call)
-        except ArgumentValueError:
-            return None
-        kernel = checked.lowered.kernel
-        return simplify(bind(kernel, {p.name: values[p.name] for p in kernel.parameters if not p.dtype.is_float}))
+            kernel = _kernel(request, source, algorithm)
+        except ArgumentValueError:  # the algorithm's integers would not fit
+            continue
+        estimates[algorithm.name] = seconds(kernel, machine)
+        if estimates[algorithm.name] < least:
+            best, chosen, least = kernel, algorithm, estimates[algorithm.name]
+    told = ", ".join(f"{name} {_time(estimate)}" for name, estimate in estimates.items())
+    rule = "" if chosen else f"; another must take less than {MARGIN:.0%} of the definition's time"
+    return Choice(best, chosen, f"estimates are {told}{rule}", estimates)
+
+
+def _time(estimate: float) -> str:
+    return f"{1e3 * estimate:.3g} ms" if estimate >= 1e-3 else f"{1e6 * estimate:.3g} us"
+
+
+def _candidates(request: Compilation, source: OpVariant, call: Environment) -> Iterator[Algorithm]:
+    for algorithm in source.op.algorithms:
+        wanted = request.algorithms == "all" or not algorithm.optional
+        if wanted and takes(algorithm, source.variant.types, call):
+            yield algorithm
+
+
+def _kernel(request: Compilation, source: OpVariant, algorithm: Algorithm | None = None) -> Kernel:
+    """The kernel of the definition or of an algorithm, with the numbers of the request in place."""
+    checked = source.lowered(algorithm)
+    kernel = checked.lowered.kernel
+    if request.call is None:
+        return simplify(kernel)
+    values = checked.values(request.call)
+    integers = {p.name: values[p.name] for p in kernel.parameters if not p.dtype.is_float}
+    if request.opening != CLOSED:
+        return opened(kernel, integers, request.opening)
+    return simplify(bind(kernel, integers))
 
 
 def takes(algorithm: Algorithm, types: Mapping[str, str], call: Environment | None) -> bool:
-    """Whether an algorithm is for calls of these types and sizes (None: whichever it is for)."""
+    """True if an algorithm is for calls of these types and sizes (None: any sizes)."""
     allowed = all(types[v.name] in {t.name for t in v.allowed} for v in algorithm.type_variables)
     return allowed and (call is None or algorithm.condition is None or bool(evaluate(algorithm.condition, call)))
+
+
+def definition_of(request: Compilation) -> Compilation:
+    """The same request, computed by the op's definition."""
+    return replace(request, algorithms="off", algorithm=None)

@@ -1,15 +1,18 @@
-"""What decides the code of every kernel, whatever it computes: opgen itself, LLVM, and the machine."""
+"""Keys of what is kept: everything that decides the object code of a kernel, and nothing else."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opgen.cache import entries as cache
 from opgen.cache import entry
 from opgen.compiler import toolchain, tuned
 from opgen.version import VERSION
 
 if TYPE_CHECKING:
     from opgen.codegen.llvm.target import Target
+    from opgen.compiler.request import Compilation
+    from opgen.loop.nodes import Kernel
 
 
 def machine_identity() -> dict[str, str]:
@@ -34,3 +37,41 @@ def code_identity(target: Target, ir: str) -> dict[str, str]:
         "target": repr(target),
         "ir": ir,
     }
+
+
+def kernel_key(kernel: Kernel, request: Compilation, target: Target) -> str:
+    """The key of the object code of a (simplified) kernel, whatever op it came from.
+
+    A kernel with a workspace of its caller's has the key for a name: it is the same under all names.
+    """
+    from opgen.loop.canonical import canonical
+
+    text = toolchain.listing(canonical(kernel) if request.memory == "caller" else kernel)
+    identity = {**code_identity(target, text), "memory": repr(request.memory)}
+    if request.schedule == "finished":
+        return cache.key_of(identity)
+    tensors = request.tensors
+    names = [x.name for x in kernel.inputs]
+    constants = [name in {tensors[k] for k in request.constants} for name in names]
+    pairs = [(names.index(tensors[k]), r) for k, r in request.in_place if tensors[k] in names]
+    identity |= {
+        "compiler": toolchain.compiler_fingerprint(),
+        "machine": repr(target.machine),
+        "schedule": str(request.schedule),
+        "tuned": tuned.digest() if request.schedule == "tuned" else "",
+        "places": repr((constants, pairs)),
+        "like": repr([value for _, value in request.opening.like]),
+    }
+    return cache.key_of(identity)
+
+
+def symbol(key: str) -> str:
+    """The name of a kernel whose key is its name."""
+    return f"kernel_{key[:16]}"
+
+
+def symbol_of_first(first: Kernel) -> str:
+    """The name of a kernel that runs once on constants: kernels for other sizes may begin with the same."""
+    from opgen.loop.canonical import canonical
+
+    return f"first_{cache.key_of({'text': toolchain.listing(canonical(first))})[:16]}"

@@ -101,12 +101,12 @@ def listing(kernel: Kernel) -> str:
     return print_kernel(kernel)
 
 
-def emit(kernel: Kernel, target: Target) -> str:
-    """The LLVM IR of a scheduled kernel."""
+def emit(kernel: Kernel, target: Target, workspace: bool = False) -> str:
+    """The LLVM IR of a scheduled kernel; with a `workspace` its caller gives it temporary memory."""
     _load("opgen.codegen.llvm.emit")
     from opgen.codegen.llvm.emit import emit as emit_kernel
 
-    return emit_kernel(kernel, target)
+    return emit_kernel(kernel, target, workspace)
 
 
 def entry_name(kernel: Kernel) -> str:
@@ -115,6 +115,14 @@ def entry_name(kernel: Kernel) -> str:
     from opgen.codegen.llvm.emit import entry_name as symbol
 
     return symbol(kernel)
+
+
+def assembly(ir: str, target: Target, bound: bool = False) -> str:
+    """Assembly for the target, from LLVM IR; `bound` as for object code."""
+    _load("opgen.codegen.llvm.compile")
+    from opgen.codegen.llvm import compile as compiler
+
+    return compiler.assembly(ir, target, bound)
 
 
 def object_code(ir: str, target: Target, bound: bool = False) -> bytes:

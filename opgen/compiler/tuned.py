@@ -230,20 +230,27 @@ def scheduled(kernel: Kernel, target: Target) -> tuple[Schedule, Kernel]:
     return _tuned(kernel, target) or by_default(kernel, "cpu", target.machine)
 
 
-def build(kernel: Kernel, target: Target, make: Callable[[Kernel], T]) -> T:
-    """What `make` makes of a (simplified) kernel after its schedule; after the default one if it fails with a tuned
-    one, which is then marked; of plain nests where that fails, too.
-    """
-    from opgen.schedule.default import scheduled as by_default
-    from opgen.schedule.fallback import built
+def build(kernel: Kernel, target: Target, make: Callable[[Schedule, Kernel], T]) -> T:
+    """Return what `make` makes of the schedule of a (simplified) kernel and the kernel after it.
 
+    Where that fails with a tuned schedule, which is then marked, the default one is used, and where that fails, too,
+    plain nests.
+    """
     found = _tuned(kernel, target)
     if found is not None:
         try:
-            return make(found[1])
+            return make(*found)
         except (OpgenError, RecursionError) as error:  # whatever is wrong with a kept schedule, there is another
             _mark(key_of(kernel, target), str(error))
-    return built(kernel, lambda check: by_default(kernel, "cpu", target.machine, check=check)[1], make)
+    return by_default(kernel, target, make)
+
+
+def by_default(kernel: Kernel, target: Target, make: Callable[[Schedule, Kernel], T]) -> T:
+    """Return what `make` makes of a (simplified) kernel by its default schedule, or of plain nests where that fails."""
+    from opgen.schedule.default import scheduled
+    from opgen.schedule.fallback import built
+
+    return built(kernel, lambda check: scheduled(kernel, "cpu", target.machine, check=check), make)
 
 
 def _tuned(kernel: Kernel, target: Target) -> tuple[Schedule, Kernel] | None:

@@ -4,7 +4,7 @@ lower(module, op, Variant(types={"T": "float32"}, values={"data_format": "NHWC"}
 """
 
 from opgen.lower.lowering import Lowered, lower
-from opgen.lower.variant import Variant, variants
+from opgen.lower.variant import Variant, variant_of, variants
 from opgen.spec.model.visit import structural_attrs
 
-__all__ = ["Lowered", "Variant", "lower", "structural_attrs", "variants"]
+__all__ = ["Lowered", "Variant", "lower", "structural_attrs", "variant_of", "variants"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from opgen.diagnostics import InternalError
 from opgen.dtypes import DType, lookup
-from opgen.spec.model.model import OpSpec
+from opgen.spec.model.model import Attr, OpSpec
 from opgen.spec.model.visit import structural_attrs
 
 
@@ -51,3 +51,12 @@ def variants(op: OpSpec) -> Iterator[Variant]:
                 {v.name: t.name for v, t in zip(op.type_variables, types, strict=True)},
                 {a.name: value for a, value in zip(attrs, values, strict=True)},
             )
+
+
+def variant_of(op: OpSpec, types: Mapping[str, str], words: Mapping[str, str]) -> Variant:
+    """The variant for these types; of a structural attribute not in `words` the default, else its first value."""
+    return Variant(dict(types), {a.name: words.get(a.name) or _first_word(a) for a in structural_attrs(op)})
+
+
+def _first_word(attr: Attr) -> str:
+    return attr.default if isinstance(attr.default, str) else attr.values[0]

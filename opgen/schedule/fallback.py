@@ -17,6 +17,7 @@ from typing import TypeAlias, TypeVar
 
 from opgen.cache.settings import word
 from opgen.loop.nodes import Kernel
+from opgen.schedule.schedule import Schedule
 
 T = TypeVar("T")
 Check: TypeAlias = Callable[[Kernel], object]
@@ -60,19 +61,23 @@ def unless_broken(part: str, run: Callable[[], T]) -> T | None:
 
 def built(
     kernel: Kernel,
-    scheduled: Callable[[Check | None], Kernel],
-    make: Callable[[Kernel], T],
+    scheduled: Callable[[Check | None], tuple[Schedule, Kernel]],
+    make: Callable[[Schedule, Kernel], T],
 ) -> T:
-    """What `make` makes of a kernel after its schedule.
+    """Return what `make` makes of a schedule and the kernel after it.
 
     If that breaks the kernel is scheduled once more, with a check of what has become of it after each nest; and if that
     breaks, too, it is made as it is.
     """
+
+    def check(after: Kernel) -> object:
+        return make(Schedule(), after)
+
     word(VARIABLE)  # one without meaning is an error of the first kernel, not of the first that breaks
-    made = unless_broken(f"the kernel {kernel.name}", lambda: make(scheduled(None)))
+    made = unless_broken(f"the kernel {kernel.name}", lambda: make(*scheduled(None)))
     if made is None:
-        made = unless_broken(f"the kernel {kernel.name}, nest by nest", lambda: make(scheduled(make)))
-    return make(kernel) if made is None else made
+        made = unless_broken(f"the kernel {kernel.name}, nest by nest", lambda: make(*scheduled(check)))
+    return make(Schedule(), kernel) if made is None else made
 
 
 def _note(fallback: Fallback) -> None:

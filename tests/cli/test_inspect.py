@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -11,18 +12,21 @@ import pytest
 from opgen.cli.highlight import colored
 from opgen.cli.inspect import LANGUAGES
 from opgen.compiler import machines, toolchain
+from opgen.compiler.artifact import STAGES
 from opgen.loop.parse import parse_kernel
 from opgen.machine.fields import flatten, is_rate
-from opgen.pipeline import STAGES
 from opgen.runtime.measuring import rates as measure
 from opgen.schedule.schedule import parse_schedule
 from tests.cli.conftest import ROOT, Run
+
+CHOSEN = ("loop", "schedule", "why", "scheduled", "legal", "llvm", "asm")
+"""The stages of kernels that are chosen among algorithms."""
 
 CALL = ("--shape", "input=1,8,8,3", "--shape", "filter=3,3,3,8", "--attr", "strides=1,1,1,1", "--attr", "padding=SAME")
 WITH = ("--specs", ROOT / "specs")
 
 
-def test_every_stage_of_the_pipeline_can_be_asked_for() -> None:
+def test_every_stage_of_an_artifact_can_be_asked_for() -> None:
     assert tuple(LANGUAGES) == STAGES
 
 
@@ -33,9 +37,10 @@ def test_every_stage_of_the_pipeline_can_be_asked_for() -> None:
 def test_every_stage_prints_plain_text(here: Run, stage: str, call: tuple[str, ...]) -> None:
     result = here("inspect", "Conv2D", "--stage", stage, *WITH, *call)
     assert result.returncode == 0
-    assert result.stderr == "" or (
-        stage == "why" and result.stderr.startswith("note: these prices go by assumed rates")
-    )
+    notes = ["note: these prices go by assumed rates"] if stage == "why" else []
+    notes += ["note: Conv2D is computed by its definition: it is estimated at"] if call and stage in CHOSEN else []
+    lines = result.stderr.splitlines()
+    assert all(any(line.startswith(note) for note in notes) for line in lines), result.stderr
     assert result.stdout.endswith("\n")
     assert "\x1b" not in result.stdout
     signs = {
@@ -82,9 +87,9 @@ def test_prices_by_assumed_rates_are_told_apart_from_this_machine_and_schedules_
     assert (first.stdout, len(calls)) == (second.stdout, 1)
     assert here(*arguments, "schedule").stdout == before
     assert [p.name.partition("-")[0] for p in (tmp_path / "cache").glob("*-*.json")].count("machine") == 0
-    assert here(*arguments, "why", "--target", "x86-64-v3").stderr == ""
+    assert "these prices" not in here(*arguments, "why", "--target", "x86-64-v3").stderr
     machines.keep(host, measured(None))  # as `doctor --measure` does
-    assert here(*arguments, "why").stderr == ""
+    assert "these prices" not in here(*arguments, "why").stderr
 
 
 def test_why_is_not_told_of_a_schedule_that_was_given(here: Run, tmp_path: Path) -> None:
@@ -109,7 +114,9 @@ def test_what_is_shown_is_what_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     from opgen.bindings.generate import generate
     from opgen.compiler import toolchain
-    from opgen.pipeline import Pipeline, variant_of
+    from opgen.compiler.make import artifact
+    from opgen.compiler.request import Compilation, OpVariant
+    from opgen.lower import variant_of
     from opgen.runtime.kernels.kernel import kernel_key
     from opgen.spec import solve
 
@@ -130,10 +137,27 @@ def test_what_is_shown_is_what_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     shapes = {"input": (1, 8, 8, 3), "filter": (3, 3, 3, 8)}
     call = solve(op, module, shapes, {}, {"strides": [1, 1, 1, 1], "padding": "SAME"})
     words = {"data_format": "NHWC"}
-    shown = Pipeline(
-        module, op, variant_of(op, {"T": "float32"}, words), call if policy == "always" else None, toolchain.host()
-    )
+    source = OpVariant(module, op, variant_of(op, {"T": "float32"}, words))
+    shown = artifact(Compilation(source, toolchain.host(), call if policy == "always" else None))
     assert compiled.key == kernel_key(shown.scheduled, toolchain.host(), finished=False)
+
+
+LARGE = ("--shape", "input=1,56,56,64", "--shape", "filter=3,3,64,64", *CALL[4:])
+
+
+def test_the_algorithm_that_calls_take_is_shown(here: Run) -> None:
+    """A call of this size is computed by an algorithm: so is what is shown, unless another is asked for."""
+    taken = here("inspect", "Conv2D", "--stage", "loop", *WITH, *LARGE)
+    assert taken.stderr.startswith(
+        "note: Conv2D is computed by the algorithm minimal_filtering: estimates are definition"
+    )
+    named = here("inspect", "Conv2D", "--stage", "loop", *WITH, *LARGE, "--algorithm", "minimal_filtering")
+    definition = here("inspect", "Conv2D", "--stage", "loop", *WITH, *LARGE, "--algorithm", "definition")
+    assert (named.stdout, named.stderr, definition.stderr) == (taken.stdout, "", "")
+    assert definition.stdout != taken.stdout
+    told = json.loads(here("inspect", "Conv2D", "--json", "--stage", "loop", *WITH, *LARGE).stdout)
+    assert told["algorithm"] == "minimal_filtering"
+    assert told["reason"].startswith("estimates are definition ")
 
 
 def test_type_and_layout_choose_the_variant(here: Run) -> None:

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from opgen.cli.arguments import read_arguments
-from opgen.cli.inspect_op import find, pipeline
-from opgen.compiler import tuned
+from opgen.cli.inspect_op import find, request
+from opgen.compiler import toolchain, tuned
+from opgen.compiler.choose import choose
 from opgen.runtime import threads
 from opgen.runtime.measuring import tuner
 from opgen.schedule.schedule import Schedule
@@ -147,9 +148,8 @@ def test_what_is_kept_is_used_listed_and_forgotten(here: Run, file: Path) -> Non
     assert here("tune", "--list").stdout == f"0 schedules ({file})\n"
     module, op = find("Conv2D", ROOT / "specs")
     given = read_arguments(op, (), CALL[1:4:2], (), CALL[5::2])
-    line = pipeline(module, op, given, "host", None)
-    assert line.target is not None
-    key = tuned.key_of(line.kernel, line.target)
+    kernel = choose(request(module, op, given, "host", None)).kernel
+    key = tuned.key_of(kernel, toolchain.host())
     tuned.store(tuned.Entry(key, "Conv2D x", "cpu", 1, 2.0, 1.0, tuple(changed)))
     assert here("inspect", "Conv2D", "--stage", "schedule", *WITH, *CALL).stdout.splitlines() == changed
     first, line = here("tune", "--list").stdout.splitlines()

@@ -187,7 +187,7 @@ def test_a_schedule_that_cannot_be_built_is_marked(monkeypatch: pytest.MonkeyPat
     given, host = kernel(), toolchain.host()
     made: list[object] = []
 
-    def make(scheduled: object) -> str:
+    def make(_: object, scheduled: object) -> str:
         made.append(scheduled)
         if len(made) == 1:
             raise UserError("no\x1b[2J\nmore")

@@ -16,9 +16,8 @@ from opgen.loop import build as b
 from opgen.loop.interpret import interpret
 from opgen.loop.nodes import Alloc, Block, Kernel, Store
 from opgen.loop.verify import verify
-from opgen.lower import lower
+from opgen.lower import lower, variant_of
 from opgen.passes.legalize import legalize
-from opgen.pipeline import variant_of
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.default import scheduled
 from opgen.schedule.errors import ScheduleError

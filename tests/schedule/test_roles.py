@@ -6,10 +6,11 @@ import random
 
 import pytest
 
+from opgen.compiler.choose import choose, definition_of
 from opgen.loop.parse import parse_kernel
 from opgen.schedule.auto.nests import Nest, depends, nests
 from opgen.schedule.auto.roles import Roles
-from tools.bench.kernels import pipeline_of
+from tools.bench.kernels import request_of
 from tools.bench.layers import DIRECTIONS, FORMATS, LAYERS, Choice, read_cases
 
 PRODUCT = """kernel f(
@@ -79,7 +80,7 @@ def test_each_operand_and_each_loop_has_one_role(seed: int) -> None:
     """Of random layers, and any loop for lanes; what has a role has it by its indices."""
     rng = random.Random(seed)
     case = rng.choice(read_cases(LAYERS, Choice((1, 8), DIRECTIONS, FORMATS, ("float32", "float64", "bfloat16"))))
-    for nest in nests(pipeline_of(case).kernel):
+    for nest in nests(choose(definition_of(request_of(case))).kernel):
         roles = Roles.of(nest, rng.choice(nest.names))
         assert set(roles.vectors) | set(roles.scalars) == set(nest.summed), f"seed {seed}: {case.name}"
         assert not set(roles.vectors) & set(roles.scalars)
@@ -93,7 +94,7 @@ def test_each_operand_and_each_loop_has_one_role(seed: int) -> None:
 
 def test_windows_walk_and_have_borders() -> None:
     case = next(c for c in read_cases(LAYERS, Choice()) if c.name == "mb_14_384/1/forward")
-    (nest,) = nests(pipeline_of(case).kernel)
+    (nest,) = nests(choose(definition_of(request_of(case))).kernel)
     roles = Roles.of(nest)
     assert roles.is_window
     assert {(w.step, w.apart) for w in roles.walks} == {(1, 1)}
@@ -103,5 +104,5 @@ def test_windows_walk_and_have_borders() -> None:
 
 def test_a_strided_gradient_has_phases() -> None:
     case = next(c for c in read_cases(LAYERS, Choice((1,), ("input",))) if c.name == "r50_3_3x3s2/1/input")
-    (nest,) = nests(pipeline_of(case).kernel)
+    (nest,) = nests(choose(definition_of(request_of(case))).kernel)
     assert sorted(Roles.of(nest).phases.values()) == [2, 2]

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import opgen
 import opgen.bindings.generate
-import opgen.pipeline
+import opgen.compiler.artifact
 from opgen import cli
 from opgen.diagnostics import UserError
 from opgen.spec import load_text

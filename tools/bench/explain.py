@@ -9,11 +9,12 @@ from rich.table import Table
 
 from opgen.compiler import machines, toolchain
 from opgen.compiler.cost import Limit, nearest, of_work
+from opgen.compiler.make import artifact
 from opgen.loop.analysis.movement import Executed, Movement
 from opgen.machine.describe import Described, lines
 from opgen.machine.fields import flatten, unflatten
 from opgen.runtime.measuring.rates import measure
-from tools.bench.kernels import pipeline_of
+from tools.bench.kernels import request_of
 from tools.bench.layers import Case
 from tools.bench.report import duration
 
@@ -35,11 +36,11 @@ class Explanation:
 
 def explain(case: Case, threads: int = 1) -> Explanation:
     """Return the explanation by the numbers of this machine."""
-    pipeline = pipeline_of(case)
+    made = artifact(request_of(case))
     machine = measured_machine()
-    movement = Movement(pipeline.legal, machine.machine.vector_bytes)
+    movement = Movement(made.legal, machine.machine.vector_bytes)
     found = of_work(movement, machine.machine, threads)
-    return Explanation(case, threads, machine, str(pipeline.schedule), found, movement.executed())
+    return Explanation(case, threads, machine, str(made.schedule), found, movement.executed())
 
 
 def measured_machine() -> Described:

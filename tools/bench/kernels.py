@@ -1,4 +1,4 @@
-"""The kernel that a case gets, stage by stage."""
+"""The kernel that a case gets, as a request."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from functools import cache
 from pathlib import Path
 
 from opgen.compiler import toolchain
+from opgen.compiler.algorithms import mode
+from opgen.compiler.request import Compilation, OpVariant
 from opgen.grad import load
-from opgen.pipeline import Pipeline, variant_of
+from opgen.lower import variant_of
 from opgen.spec import solve
 from opgen.spec.call.shapes import AttrArgument
 from opgen.spec.model.model import Module
@@ -30,8 +32,8 @@ def _module(specs: Path) -> Module:
     return load(specs)
 
 
-def pipeline_of(case: Case, specs: Path = SPECS) -> Pipeline:
-    """The case's op on its way to machine code, specialised for the case's sizes."""
+def request_of(case: Case, specs: Path = SPECS) -> Compilation:
+    """The request for the kernel that the case's call takes on this machine."""
     module = _module(specs)
     op = module.op(OPS[case.kind, case.direction])
     first = case.data_format == "NCHW"
@@ -54,4 +56,5 @@ def pipeline_of(case: Case, specs: Path = SPECS) -> Pipeline:
     attrs: dict[str, AttrArgument] = {"strides": strides, "padding": case.padding, "data_format": case.data_format}
     call = solve(op, module, shapes, sizes[case.direction], attrs)
     words = {name: value for name, value in call.attrs.items() if isinstance(value, str)}
-    return Pipeline(module, op, variant_of(op, {"T": case.dtype}, words), call, toolchain.host())
+    source = OpVariant(module, op, variant_of(op, {"T": case.dtype}, words))
+    return Compilation(source, toolchain.host(), call, algorithms=mode())

@@ -25,6 +25,7 @@ from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
 from opgen.schedule.default import scheduled
 from opgen.schedule.fallback import built, unless_broken
+from opgen.schedule.schedule import Schedule
 
 _SOURCES = (
     "loop",
@@ -62,11 +63,11 @@ def compile_task(task: Task) -> Compiled:
         return Compiled(task.symbol, code, tuple(room), tuple(small), True)
     machine = typical(VECTOR_BYTES[task.target])
 
-    def made(fast: Kernel) -> tuple[bytes, list[str]]:
+    def made(_: Schedule, fast: Kernel) -> tuple[bytes, list[str]]:
         kernel = legalize(fast)
         return object_code(_own(emit(kernel, target), task), target), room_lines(kernel, task.helper)
 
-    code, room = built(task.kernel, lambda check: scheduled(task.kernel, "cpu", machine, check=check)[1], made)
+    code, room = built(task.kernel, lambda check: scheduled(task.kernel, "cpu", machine, check=check), made)
     estimate = unless_broken(
         "the estimate of a kernel's time", lambda: small_lines(simplify(task.kernel), task.helper, machine)
     )

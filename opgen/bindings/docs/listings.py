@@ -11,22 +11,18 @@ from dataclasses import dataclass
 
 from opgen.bindings.docs.sizes import modest_call
 from opgen.bindings.manifest import MARK
-from opgen.codegen import cuda
-from opgen.codegen.llvm.emit import emit
 from opgen.codegen.llvm.target import Target
-from opgen.loop.bind import bind
-from opgen.loop.nodes import Kernel
+from opgen.compiler.artifact import Artifact
+from opgen.compiler.make import artifact
+from opgen.compiler.request import Compilation, OpVariant
 from opgen.loop.print import print_kernel
-from opgen.lower import Variant, lower, structural_attrs
+from opgen.lower import Variant, structural_attrs
 from opgen.machine import typical
-from opgen.passes.legalize import legalize
-from opgen.passes.simplify import simplify
-from opgen.schedule.default import scheduled
-from opgen.spec.call.environment import Environment, evaluate
+from opgen.spec.call.environment import Environment
 from opgen.spec.model.model import Module, OpSpec
 
 TARGET = "x86-64-v3"
-_VECTOR_BYTES = 32
+_TARGET = Target("x86_64-unknown-linux-gnu", TARGET, name=TARGET, numbers=typical(32))
 
 
 def listings(module: Module, op: OpSpec, source: str) -> dict[str, str]:
@@ -35,10 +31,9 @@ def listings(module: Module, op: OpSpec, source: str) -> dict[str, str]:
     call = modest_call(module, op)
     if call is None:
         return _note(op, source, "has requirements that none of the sizes tried for a listing meet")
-    lowered = lower(module, op, Variant(types, {a.name: str(call.attrs[a.name]) for a in structural_attrs(op)}))
-    values = ((p, evaluate(e, call)) for p, e in zip(lowered.kernel.parameters, lowered.arguments, strict=True))
-    bound = simplify(bind(lowered.kernel, {p.name: v for p, v in values if not p.dtype.is_float}))
-    return _Stages(op, source, call, lowered.kernel, bound).texts()
+    variant = OpVariant(module, op, Variant(types, {a.name: str(call.attrs[a.name]) for a in structural_attrs(op)}))
+    found = artifact(Compilation(variant, _TARGET, call, algorithms="off", schedule="automatic"))
+    return _Stages(op, source, call, variant, found).texts()
 
 
 def too_large(op: OpSpec, source: str) -> dict[str, str]:
@@ -57,27 +52,25 @@ def _type(allowed: tuple[str, ...]) -> str:
 
 @dataclass(frozen=True)
 class _Stages:
-    """An op's kernel, generic (`lowered`) and with its integers in place (`bound`)."""
+    """An op's variant, and the artifact of a call of it."""
 
     op: OpSpec
     source: str
     call: Environment
-    lowered: Kernel
-    bound: Kernel
+    variant: OpVariant
+    found: Artifact
 
     def texts(self) -> dict[str, str]:
         """The text of each stage by file name."""
-        name = self.op.function_name
-        schedule, kernel = scheduled(self.bound, "cpu", typical(_VECTOR_BYTES))
-        _, device = scheduled(self.bound, "cuda")
-        ir = emit(legalize(kernel), Target("x86_64-unknown-linux-gnu", TARGET, name=TARGET))
-        portable = "\n".join(line for line in ir.split("\n") if not line.startswith("target datalayout"))
+        name, found = self.op.function_name, self.found
+        portable = "\n".join(line for line in found.llvm.split("\n") if not line.startswith("target datalayout"))
+        generic = print_kernel(self.variant.lowered().lowered.kernel)
         return {
-            f"{name}.loop": self._headed("#", "loop IR, generic in sizes and attributes", print_kernel(self.lowered)),
-            f"{name}.schedule": self._sized("#", f"the schedule for {TARGET}", str(schedule)),
-            f"{name}.scheduled.loop": self._sized("#", "loop IR after the schedule", print_kernel(kernel)),
+            f"{name}.loop": self._headed("#", "loop IR, generic in sizes and attributes", generic),
+            f"{name}.schedule": self._sized("#", f"the schedule for {TARGET}", found.text("schedule")),
+            f"{name}.scheduled.loop": self._sized("#", "loop IR after the schedule", found.text("scheduled")),
             f"{name}.ll": self._sized(";", f"LLVM IR for {TARGET}, before LLVM's own passes", portable),
-            f"{name}.cu": self._sized("//", "CUDA C", cuda.emit(legalize(device)).source),
+            f"{name}.cu": self._sized("//", "CUDA C", found.cuda),
         }
 
     def _headed(self, comment: str, stage: str, text: str, more: str = "") -> str:

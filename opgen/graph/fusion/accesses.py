@@ -6,17 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
+from opgen.compiler import toolchain
 from opgen.compiler.algorithms import mode
-from opgen.compiler.choose import Chooser, takes
-from opgen.compiler.limits import CheckedKernel
+from opgen.compiler.choose import choose, takes
+from opgen.compiler.request import Compilation, OpVariant
 from opgen.graph.fusion.unify import CannotComposeError, settle
 from opgen.graph.ir.bound import Bound, bound
 from opgen.graph.ir.draft import GraphView
 from opgen.graph.ir.nodes import Node, Op
 from opgen.graph.ir.scratch import kept_while_making
 from opgen.graph.plan.views import view_of
-from opgen.loop.bind import bind
-from opgen.lower import lower
 from opgen.spec.call.environment import Environment, evaluate_int
 from opgen.spec.call.whole import EvaluationError
 from opgen.spec.model import model as m
@@ -126,15 +125,13 @@ def _facts(call: Bound, settled: Op, first: tuple[int, ...], _: str) -> tuple[Fa
 
 
 def computed_otherwise(call: Bound) -> bool:
-    """Whether a kernel for a call would be made by an algorithm of the op's, which its definition composed has not."""
+    """True if a kernel for a call would be made by an algorithm of the op's, which its definition composed has not."""
     algorithms = call.op.spec.algorithms
     if not any(takes(a, call.variant.types, call.environment) for a in algorithms):
         return False
-    checked = CheckedKernel(call.op.spec, lower(call.op.module, call.op.spec, call.variant))
-    values, generic = checked.values(call.environment), checked.lowered.kernel
-    bound_kernel = bind(generic, {p.name: values[p.name] for p in generic.parameters if not p.dtype.is_float})
-    chosen = Chooser(call.op.module, call.op.spec, call.variant).choose(bound_kernel, call.environment)
-    return chosen.name != generic.name
+    source = OpVariant(call.op.module, call.op.spec, call.variant)
+    request = Compilation(source, toolchain.host(), call.environment, algorithms=mode())
+    return choose(request).algorithm is not None
 
 
 def _reads(e: m.Expr, d: m.Definition, around: tuple[m.IndexRange, ...], chooses: bool = False) -> Iterator[_Seen]:

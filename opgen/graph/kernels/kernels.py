@@ -20,20 +20,20 @@ from opgen.codegen.llvm.emit import emit
 from opgen.codegen.llvm.room import RoomNeeded, room_of
 from opgen.compiler import toolchain, tuned
 from opgen.compiler.algorithms import mode
-from opgen.compiler.choose import Chooser
+from opgen.compiler.choose import choose
 from opgen.compiler.keys import code_identity
 from opgen.compiler.keys import machine_identity as identity_here
 from opgen.compiler.limits import CheckedKernel
+from opgen.compiler.request import Compilation, OpVariant
 from opgen.compiler.sharing import Work, is_for_one, work_of
+from opgen.compiler.symbolic import CLOSED, Opening, opened
+from opgen.compiler.transfer import built
 from opgen.graph.ir.bound import Bound, Kind
 from opgen.graph.ir.nodes import Op
 from opgen.graph.kernels.code import LoadedKernel, Origin, loaded_code, remembered
-from opgen.graph.kernels.symbolic import CLOSED, Opening, opened
-from opgen.graph.kernels.transfer import built
 from opgen.graph.plan.in_place import Pairs
 from opgen.locks import BUILD
 from opgen.loop.analysis.bounds import kept_proofs
-from opgen.loop.bind import bind
 from opgen.loop.canonical import canonical
 from opgen.loop.nodes import Kernel, Parameter
 from opgen.loop.print import print_kernel
@@ -45,6 +45,7 @@ from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
 from opgen.runtime.kernels.run import evaluate
 from opgen.schedule.fallback import unless_broken
+from opgen.schedule.schedule import Schedule
 
 
 @dataclass(frozen=True)
@@ -195,7 +196,7 @@ def make(want: Wanted) -> Built:
     tensors = [t.name for t in call.op.spec.tensors]
     constants = tuple(x.name for x in generic.inputs if tensors.index(x.name) in want.constants)
     with BUILD, kept_proofs():
-        kernel = _kernel(want, checked)
+        kernel, algorithm = _kernel(want, checked)
         target = toolchain.host()
         names = [x.name for x in kernel.inputs]
         pairs = tuple((names.index(tensors[k]), r) for k, r in want.in_place if tensors[k] in names)
@@ -213,7 +214,6 @@ def make(want: Wanted) -> Built:
     code = _code_of(key, made, kernel.parameters, alone, work)
     places_of = tuple(tensors.index(x.name) for x in generic.inputs)
     over = tuple((places_of[i], r) for i, r in made.in_place)
-    algorithm = Chooser(call.op.module, call.op.spec, call.variant).algorithm_of(kernel)
     origin = Origin(call.op.spec.name, algorithm, all(p.dtype.is_float for p in kernel.parameters))
     code = replace(code, reads=tuple(places_of[i] for i in code.reads), in_place=over, origin=origin)
     if made.first is None:
@@ -236,20 +236,21 @@ def _code_of(key: str, made: _Object, parameters: tuple[Parameter, ...], alone: 
     return KernelCode(key, _symbol(key), made.reads, parameters, made.room, alone or not made.parallel, work)
 
 
-def _kernel(want: Wanted, checked: CheckedKernel) -> Kernel:
-    """The kernel before its schedule."""
+def _kernel(want: Wanted, checked: CheckedKernel) -> tuple[Kernel, str | None]:
+    """The kernel before its schedule, and the name of its algorithm (None: by the definition)."""
     if want.opening is None:
-        return simplify(checked.lowered.kernel)
+        return simplify(checked.lowered.kernel), None
     if want.opening == CLOSED:
-        return _chosen(want, checked)
-    return opened(checked.lowered.kernel, integers_of(want.call), want.opening)
+        return _chosen(want)
+    return opened(checked.lowered.kernel, integers_of(want.call), want.opening), None
 
 
-def _chosen(want: Wanted, checked: CheckedKernel) -> Kernel:
+def _chosen(want: Wanted) -> tuple[Kernel, str | None]:
     """The kernel for a call's sizes, by the definition or by a faster algorithm."""
     call = want.call
-    chooser = Chooser(call.op.module, call.op.spec, call.variant)
-    return chooser.choose(bind(checked.lowered.kernel, integers_of(call)), call.environment)
+    source = OpVariant(call.op.module, call.op.spec, call.variant)
+    found = choose(Compilation(source, toolchain.host(), call.environment, algorithms=mode()))
+    return found.kernel, found.name
 
 
 def _built(kernel: Kernel, constants: tuple[str, ...], pairs: Pairs, like: Mapping[str, int]) -> _Object:
@@ -259,7 +260,7 @@ def _built(kernel: Kernel, constants: tuple[str, ...], pairs: Pairs, like: Mappi
     """
     wanted = [(kernel.inputs[k].name, kernel.outputs[r].name) for k, r in pairs]
 
-    def finished(scheduled: Kernel) -> _Object:
+    def finished(_: Schedule, scheduled: Kernel) -> _Object:
         over = in_place(scheduled, wanted)
         held = tuple(pairs[wanted.index(pair)] for pair in over.pairs)
         legal = legalize(over.kernel, check=False)

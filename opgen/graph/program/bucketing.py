@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from opgen.runtime.call.specialize import policy
 
 if TYPE_CHECKING:
+    from opgen.compiler.symbolic import History, Opening
     from opgen.graph.ir.bound import Types
     from opgen.graph.ir.nodes import Graph, Node
-    from opgen.graph.kernels.symbolic import History, Opening
     from opgen.graph.program.program import Openings
 
 SPECIAL = 4
@@ -61,9 +61,9 @@ class Variety:
         return [self._opening(node) for node in graph.nodes]
 
     def _note(self, graph: Graph, node: Node) -> None:
+        from opgen.compiler.symbolic import History
         from opgen.graph.ir.bound import bound
         from opgen.graph.kernels.kernels import integers_of
-        from opgen.graph.kernels.symbolic import History
         from opgen.graph.plan.views import view_of
 
         call = bound(graph, node)
@@ -71,7 +71,7 @@ class Variety:
             self._seen.setdefault(_key(node), History()).add(integers_of(call))
 
     def _opening(self, node: Node) -> Opening:
-        from opgen.graph.kernels.symbolic import CLOSED
+        from opgen.compiler.symbolic import CLOSED
 
         seen = self._seen.get(_key(node))
         return CLOSED if seen is None else seen.opening()

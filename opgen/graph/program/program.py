@@ -15,11 +15,11 @@ from opgen.cache import pickled
 from opgen.compiler import toolchain
 from opgen.compiler.algorithms import mode
 from opgen.compiler.sharing import WORTH_SHARING, Work
+from opgen.compiler.symbolic import CLOSED, Opening
 from opgen.graph.ir.bound import Bound, Kind, bound
 from opgen.graph.ir.nodes import Graph, Node, Value
 from opgen.graph.kernels.kernels import KernelCode, lowered, machine_identity, wanted
 from opgen.graph.kernels.parallel_build import Progress, made
-from opgen.graph.kernels.symbolic import CLOSED, Opening
 from opgen.graph.plan.in_place import Pairs, may_share
 from opgen.graph.plan.places import Place
 from opgen.graph.plan.plan import Plan, Step, plan

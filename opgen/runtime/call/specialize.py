@@ -42,8 +42,8 @@ from opgen.runtime.call.operator import Operator
 from opgen.runtime.call.shown import show
 
 if TYPE_CHECKING:
-    from opgen.compiler.choose import Chooser
     from opgen.compiler.limits import CheckedKernel
+    from opgen.compiler.request import OpVariant
     from opgen.compiler.sharing import Work
     from opgen.diagnostics.calls import ArgumentValueError
     from opgen.loop.nodes import Kernel
@@ -160,12 +160,15 @@ def _operator_of(library: Library, name: str) -> Operator:
 class _Variant:
     """One lowering of an op, and the kernels made of it."""
 
-    checked: CheckedKernel
-    chooser: Chooser
+    source: OpVariant
     specialized: OrderedDict[tuple[object, ...], CompiledKernel] = field(default_factory=OrderedDict)
     generic: CompiledKernel | None = None
     work: Work | None = None
     on_device: OrderedDict[tuple[object, ...], CudaKernel] = field(default_factory=OrderedDict)
+
+    @property
+    def checked(self) -> CheckedKernel:
+        return self.source.lowered()
 
     @property
     def lowered(self) -> Lowered:
@@ -290,15 +293,13 @@ class Kernels:
         return variant, variant.checked.values(environment), environment
 
     def _variant(self, module: Module, op: OpSpec, call: Call) -> _Variant:
-        from opgen.compiler.choose import Chooser
-        from opgen.compiler.limits import CheckedKernel
-        from opgen.lower import Variant, lower, structural_attrs
+        from opgen.compiler.request import OpVariant
+        from opgen.lower import Variant, structural_attrs
 
         words = {a.name: call.words[a.name] for a in structural_attrs(op)}
         key = (*call.types.items(), *words.items())
         if key not in self._variants:
-            variant = Variant(call.types, words)
-            self._variants[key] = _Variant(CheckedKernel(op, lower(module, op, variant)), Chooser(module, op, variant))
+            self._variants[key] = _Variant(OpVariant(module, op, Variant(call.types, words)))
         return self._variants[key]
 
     def _compiled(self, variant: _Variant, values: Mapping[str, Number], call: Environment) -> CompiledKernel:
@@ -310,13 +311,16 @@ class Kernels:
             return self._generic(variant)
         self.counters.specialized_plans += 1
         if found is None:
+            from opgen.compiler import toolchain
+            from opgen.compiler.choose import choose
+            from opgen.compiler.request import Compilation
             from opgen.loop.analysis.bounds import kept_proofs
-            from opgen.loop.bind import bind
 
             with kept_proofs(), self._noting():
-                chosen = variant.chooser.choose(bind(kernel, integers), call)
-                found = build(chosen)
-                found.algorithm = variant.chooser.algorithm_of(chosen)
+                request = Compilation(variant.source, toolchain.host(), call, algorithms=mode())
+                chosen = choose(request)
+                found = build(chosen.kernel)
+                found.algorithm = chosen.name
             self._keep(variant.specialized, key, found)
             self.counters.specialized += 1
         return found
@@ -438,7 +442,7 @@ def build(kernel: Kernel) -> CompiledKernel:
         def finish(scheduled: Kernel) -> Kernel:
             return legalize(scheduled, check=False)
 
-        return tuned.build(kernel, target, lambda fast: compile_kernel(fast, alone=alone, finish=finish))
+        return tuned.build(kernel, target, lambda _, fast: compile_kernel(fast, alone=alone, finish=finish))
 
 
 def build_for(device: Device, kernel: Kernel) -> CudaKernel:

@@ -9,6 +9,9 @@ import pytest
 from hypothesis import strategies as st
 
 from opgen.compiler import toolchain
+from opgen.compiler.artifact import STAGES, Stage
+from opgen.compiler.make import artifact
+from opgen.compiler.request import Compilation, Cuda, OpVariant
 from opgen.dtypes import DTYPES
 from opgen.graph.fusion import compose as composing
 from opgen.graph.fusion import unify as settling
@@ -20,7 +23,6 @@ from opgen.graph.ir.replace import outside, with_nodes
 from opgen.graph.ir.verify import verify
 from opgen.graph.kernels.interpret import interpret
 from opgen.graph.passes.fuse import FUSE
-from opgen.pipeline import STAGES, Pipeline, Stage
 from opgen.spec.call.environment import AttrStored
 from opgen.spec.loading import load_text
 from opgen.spec.unparse import write_op
@@ -213,9 +215,9 @@ def test_every_stage_of_a_composed_op(stage: Stage) -> None:
     graph = steps.graph(y)
     whole = compose(graph, graph.nodes, {y})
     call = bound(with_nodes(graph, dict.fromkeys(graph.node, whole)), whole)
-    target = None if stage in ("cuda", "ptx") else toolchain.host()
-    pipeline = Pipeline(whole.op.module, whole.op.spec, call.variant, call.environment, target)
-    text = pipeline.text(stage)
+    target = Cuda() if stage in ("cuda", "ptx") else toolchain.host()
+    source = OpVariant(whole.op.module, whole.op.spec, call.variant)
+    text = artifact(Compilation(source, target, call.environment)).text(stage)
     op = "op Conv2DPlusRamp {"
     wanted = {"spec": op, "model": op, "schedule": "split", "why": "<- chosen", "ptx": ".entry"}
     assert wanted.get(stage, "conv2d_plus_ramp") in text, text[:500]

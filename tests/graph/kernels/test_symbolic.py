@@ -10,15 +10,15 @@ from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
 import opgen
+from opgen.compiler import transfer as carried
+from opgen.compiler.symbolic import CLOSED, LEAST, History, Opening
 from opgen.diagnostics import InternalError
 from opgen.dtypes import FLOAT32
 from opgen.graph.build.model import Call, Input, Model
 from opgen.graph.ir.bound import bound
 from opgen.graph.ir.nodes import Array, Data, Graph
-from opgen.graph.kernels import transfer as carried
 from opgen.graph.kernels.interpret import compiled, interpret
 from opgen.graph.kernels.kernels import integers_of
-from opgen.graph.kernels.symbolic import CLOSED, LEAST, History, Opening
 from opgen.graph.program import bucketing as variety
 from opgen.graph.program.arena import ArenaPool
 from opgen.graph.program.prepare import load, with_kernels
@@ -118,7 +118,7 @@ def test_kernels_have_the_schedules_of_those_for_one_size(monkeypatch: pytest.Mo
     carried_over = carried.carried_over
     done: list[bool] = []
 
-    def noted(kernel: Kernel, schedule: Schedule) -> Kernel | None:
+    def noted(kernel: Kernel, schedule: Schedule) -> tuple[Schedule, Kernel] | None:
         after = carried_over(kernel, schedule)
         done.append(after is not None)
         return after

@@ -32,11 +32,12 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from opgen.compiler.request import OpVariant
 from opgen.diagnostics.calls import ArgumentError
 from opgen.dtypes import DTYPES
 from opgen.grad import load
 from opgen.loop.interpret import interpret
-from opgen.pipeline import Pipeline, variant_of
+from opgen.lower import variant_of
 from opgen.runtime.memory.buffers import numpy_dtype
 from opgen.spec import solve
 from opgen.spec.model.model import Attr, Dimension, Module, OpSpec, Sizes
@@ -247,7 +248,7 @@ class Matrix:
         self._module = module
         self._functions = functions
         self._seed = seed
-        self._pipelines: dict[object, Pipeline] = {}
+        self._variants: dict[object, OpVariant] = {}
 
     def judge(self, cell: Cell, number: int) -> str:
         """`right`, `refused rightly`, or what is wrong."""
@@ -282,12 +283,12 @@ class Matrix:
         words = {name: value for name, value in call.attrs.items() if isinstance(value, str)}
         variant = variant_of(cell.op, {cell.op.type_variables[0].name: cell.dtype}, words)
         key = (cell.op.name, variant)
-        if key not in self._pipelines:
-            self._pipelines[key] = Pipeline(self._module, cell.op, variant)
-        pipeline = self._pipelines[key]
-        kernel = pipeline.lowered.kernel
+        if key not in self._variants:
+            self._variants[key] = OpVariant(self._module, cell.op, variant)
+        checked = self._variants[key].lowered()
+        kernel = checked.lowered.kernel
         reads = {b.name: tensors[b.name] for b in kernel.inputs}
-        return interpret(kernel, reads, pipeline.values(call))[cell.op.outputs[0].name]
+        return interpret(kernel, reads, checked.values(call))[cell.op.outputs[0].name]
 
 
 def _is_exact(cell: Cell, number: int) -> bool:

@@ -37,20 +37,24 @@ FURTHER = (0, 1, 2, 3)
 """How much larger the sizes are whose schedules are tried: of one that tiles divide it may be that none is carried."""
 
 
-def built(kernel: Kernel, like: Mapping[str, int], target: Target, make: Callable[[Kernel], T]) -> T:
-    """What `make` makes of a (simplified) kernel, whose open integers are typically `like` these, after a schedule."""
+def built(kernel: Kernel, like: Mapping[str, int], target: Target, make: Callable[[Schedule, Kernel], T]) -> T:
+    """Return what `make` makes of a schedule of a (simplified) kernel, whose open integers are typically `like` these,
+    and the kernel after it.
+    """
 
     def attempt() -> T | None:
         with kept_proofs():
             after = next(filter(None, (_carried(kernel, like, further, target) for further in FURTHER)), None)
-            return None if after is None else make(after)
+            return None if after is None else make(*after)
 
     made = unless_broken(f"the kernel {kernel.name} with open sizes", attempt)
     return tuned.build(kernel, target, make) if made is None else made
 
 
-def _carried(kernel: Kernel, like: Mapping[str, int], further: int, target: Target) -> Kernel | None:
-    """The kernel by the schedule of the one whose open integers are so much further; None if that cannot be."""
+def _carried(kernel: Kernel, like: Mapping[str, int], further: int, target: Target) -> tuple[Schedule, Kernel] | None:
+    """The schedule of the kernel whose open integers are so much further, and this kernel after it; None if that cannot
+    be.
+    """
     try:
         typical = bind(kernel, {name: value + further for name, value in like.items()})
     except ImpossibleValueError:
@@ -58,26 +62,30 @@ def _carried(kernel: Kernel, like: Mapping[str, int], further: int, target: Targ
     return carried_over(kernel, tuned.scheduled(simplify(typical), target)[0])
 
 
-def carried_over(kernel: Kernel, schedule: Schedule) -> Kernel | None:
-    """The kernel after the steps of a schedule for known sizes; None if one cannot be taken where they are open."""
+def carried_over(kernel: Kernel, schedule: Schedule) -> tuple[Schedule, Kernel] | None:
+    """The steps that are taken of a schedule for known sizes, and the kernel after them; None if one cannot be taken
+    where sizes are open.
+    """
     limits = Limits.of(kernel)
+    taken: list[Step] = []
     after = kernel
     try:
         for step in schedule.steps:
-            after = _taken(after, step)
+            form, after = _taken(after, step)
+            taken.append(form)
             limits.require(after)
     except ScheduleError:
         return None
     verify(after, before=kernel)
-    return after
+    return Schedule(tuple(taken)), after
 
 
-def _taken(kernel: Kernel, step: Step) -> Kernel:
-    """The kernel after the first form of a step that can be taken.  Raises ScheduleError if none can."""
+def _taken(kernel: Kernel, step: Step) -> tuple[Step, Kernel]:
+    """The first form of a step that can be taken, and the kernel after it.  Raises ScheduleError if none can."""
     for form in _weaker(step):
         with contextlib.suppress(ScheduleError):
-            return run(form, kernel)
-    return run(step, kernel)
+            return form, run(form, kernel)
+    return step, run(step, kernel)
 
 
 def _weaker(step: Step) -> Iterator[Step]:

@@ -3,7 +3,7 @@
 What a node's kernel could be given are the integers of a call: sizes, strides, what follows from them.  In one model
 most of them never change, and of those that do most are another one plus a number.  A kernel for all other calls has
 the former in place and the latter in terms of one parameter, so that its loops are almost those of a kernel for one
-call; its schedule is that of such a kernel, carried over (`carried.py`).
+call; its schedule is that of such a kernel, carried over (`transfer.py`).
 """
 
 from __future__ import annotations

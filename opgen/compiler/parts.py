@@ -1,0 +1,60 @@
+"""A kernel that the emitter takes, and what comes of it: LLVM IR, assembly, object code."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from opgen.codegen.llvm.room import RoomNeeded, room_of
+from opgen.codegen.llvm.target import Target
+from opgen.compiler import toolchain
+from opgen.compiler.request import LibraryFunctions, Memory
+from opgen.locks import cached_property
+from opgen.loop.nodes import Kernel
+from opgen.loop.walk import loops_in
+
+
+@dataclass(frozen=True)
+class Part:
+    """A legal kernel for a target, and the source of its temporary memory."""
+
+    legal: Kernel
+    target: Target
+    memory: Memory = "malloc"
+
+    @property
+    def symbol(self) -> str:
+        """The name of the kernel's function."""
+        return toolchain.entry_name(self.legal)
+
+    @property
+    def parallel(self) -> bool:
+        """True if threads can share its work."""
+        return any(s.kind == "parallel" for s in loops_in(self.legal.body))
+
+    @cached_property
+    def workspace(self) -> RoomNeeded | None:
+        """The temporary memory that the caller gives; None if the kernel has it from functions."""
+        return room_of(self.legal) if self.memory == "caller" else None
+
+    @cached_property
+    def llvm(self) -> str:
+        """LLVM IR, before LLVM's own passes."""
+        ir = toolchain.emit(self.legal, self.target, self.workspace is not None)
+        return _inside_library(ir, self.symbol, self.memory) if isinstance(self.memory, LibraryFunctions) else ir
+
+    @cached_property
+    def asm(self) -> str:
+        """Assembly."""
+        return toolchain.assembly(self.llvm, self.target, self.legal.is_bound)
+
+    @cached_property
+    def code(self) -> bytes:
+        """The object file."""
+        return toolchain.object_code(self.llvm, self.target, self.legal.is_bound)
+
+
+def _inside_library(ir: str, symbol: str, memory: LibraryFunctions) -> str:
+    """The library's own functions in place of malloc and free, and an entry that stays inside the library."""
+    ir = re.sub(r"@(malloc|free)\(", rf"@{memory.prefix}_\1(", ir)
+    return ir.replace(f"define i32 @{symbol}(", f"define hidden i32 @{symbol}(")
