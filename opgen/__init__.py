@@ -7,6 +7,7 @@
     algorithms("off")           a `with` block whose calls are computed by definitions only; "all": by any algorithm
     empty(shape, dtype)         a new array on a cache line, which kernels read faster than most of numpy's own
     to_device(array)            a copy of an array on a CUDA device, for calls that run there in place
+    inspect(function, *args)    the kernel that a call takes: its summary, every stage, its inner loop, its limits
     record()                    a `with` block that lists the calls in it, kernel by kernel, with times
     last_call()                 the call that was recorded last
     counters()                  for each op how many kernels were made for certain sizes, and how many for any
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from opgen.runtime.call.counters import counters
     from opgen.runtime.call.placement import device, to_device
     from opgen.runtime.call.record import CallRun, Calls, last_call, record
+    from opgen.runtime.inspection import Inspection, inspect
     from opgen.runtime.kernels.ran import KernelRun
     from opgen.runtime.memory.empty import empty
     from opgen.version import VERSION as __version__
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CallRun",
     "Calls",
+    "Inspection",
     "KernelRun",
     "__version__",
     "algorithms",
@@ -43,6 +46,7 @@ __all__ = [
     "device",
     "empty",
     "gradient",
+    "inspect",
     "last_call",
     "load",
     "ops",
@@ -53,6 +57,7 @@ __all__ = [
 _PLACES = {
     "CallRun": ("opgen.runtime.call.record", "CallRun"),
     "Calls": ("opgen.runtime.call.record", "Calls"),
+    "Inspection": ("opgen.runtime.inspection", "Inspection"),
     "KernelRun": ("opgen.runtime.kernels.ran", "KernelRun"),
     "__version__": ("opgen.version", "VERSION"),
     "algorithms": ("opgen.compiler.algorithms", "algorithms"),
@@ -61,6 +66,7 @@ _PLACES = {
     "device": ("opgen.runtime.call.placement", "device"),
     "empty": ("opgen.runtime.memory.empty", "empty"),
     "gradient": ("opgen.bindings.python.live", "gradient"),
+    "inspect": ("opgen.runtime.inspection", "inspect"),
     "last_call": ("opgen.runtime.call.record", "last_call"),
     "load": ("opgen.bindings.python.live", "load"),
     "ops": ("opgen.ops", None),

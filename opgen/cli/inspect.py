@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import click
 
@@ -22,7 +22,6 @@ from opgen.diagnostics import UserError
 
 if TYPE_CHECKING:
     from opgen.cli.forms import Given
-    from opgen.compiler.artifact import Stage
     from opgen.schedule.schedule import Schedule
     from opgen.spec.model.model import OpSpec
 
@@ -38,6 +37,7 @@ LANGUAGES = {
     "asm": "gas",
     "cuda": "cuda",
     "ptx": "ptx",
+    "cost": "text",
 }
 """Each stage, and the language of its text."""
 
@@ -62,7 +62,7 @@ class Shown:
 
     def tell_rates(self, stage: str) -> None:
         """Say how far the rates that prices go by are from this machine's, where prices of this machine are shown."""
-        if stage == "why" and self.target == "host" and (note := rates_note()) is not None:
+        if stage in ("why", "cost") and self.target == "host" and (note := rates_note()) is not None:
             say(note)
 
     def schedule(self, stage: str) -> Schedule | None:
@@ -140,6 +140,7 @@ def command(
     legal      loop IR as an emitter takes it: vectors formed, loops unrolled
     llvm, asm  LLVM IR as emitted; assembly
     cuda, ptx  CUDA C; PTX (needs NVRTC or nvcc)
+    cost       estimated and measured time, and the machine's limits: of arithmetic, and of bytes by cache level
 
     A MODEL takes the shapes of inputs whose sizes are open.  Its stages are these, and those above of one of its nodes
     (--node; their spec is what fusion made of them).
@@ -189,7 +190,7 @@ def _op(
             return
         request = inspect_op.request(module, arguments.op, arguments, shown.built_for(stage), shown.schedule(stage))
         found = artifact(request if algorithm is None else inspect_op.by_algorithm(request, algorithm))
-        text = found.text(cast("Stage", stage))
+        text = inspect_op.text(found, stage)
         shown.tell_rates(stage)
     if algorithm is None and stage not in SPEC_STAGES and (note := inspect_op.choice_note(arguments.op, found)):
         say(note)

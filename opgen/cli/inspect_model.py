@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
+from opgen.cli import inspect_op
 from opgen.cli.models import kinds_of, read_model
 from opgen.diagnostics import UserError, did_you_mean
 from opgen.locks import cached_property
 
 if TYPE_CHECKING:
-    from opgen.compiler.artifact import Artifact, Stage
+    from opgen.compiler.artifact import Artifact
     from opgen.graph.compiled.staged import Stages
     from opgen.graph.ir.nodes import Graph, Node
     from opgen.graph.program.program import Program
@@ -82,26 +83,16 @@ class Inspected:
 
     def node(self, name: str) -> Node:
         """A node of the graph that is run, by its number or name."""
-        nodes = self.graph.nodes
-        if name.isdigit() and int(name) < len(nodes):
-            return nodes[int(name)]
-        found = next((n for n in nodes if n.name == name), None)
-        if found is None:
-            hint = did_you_mean(name, [n.name for n in nodes])
-            raise UserError(f"--node {name}: there is no such node; {hint or f'they are 0 to {len(nodes) - 1}'}")
-        return found
+        from opgen.graph.compiled.inspected import node_of
+
+        return node_of(self.graph, int(name) if name.isdecimal() else name, "--node")
 
     def artifact(self, node: Node, target: str | None, schedule: Schedule | None) -> Artifact:
         """The kernel of a node's op for the node's sizes; `target` None means a CUDA device."""
-        from opgen.cli.inspect_op import target_of
-        from opgen.compiler.algorithms import mode
         from opgen.compiler.make import artifact
-        from opgen.compiler.request import Compilation, OpVariant
-        from opgen.graph.ir.bound import bound
+        from opgen.graph.compiled.inspected import request_of
 
-        call = bound(self.graph, node)
-        source = OpVariant(node.op.module, node.op.spec, call.variant)
-        found = Compilation(source, target_of(target), call.environment, algorithms=mode())
+        found = request_of(self.graph, node, inspect_op.target_of(target))
         return artifact(found if schedule is None else replace(found, schedule=schedule))
 
 
@@ -121,7 +112,7 @@ def inspected(path: str, shapes: tuple[str, ...], dims: tuple[str, ...]) -> Insp
 
 def node_text(found: Artifact, stage: str) -> str:
     """A node's op at a stage; its spec is the resolved one, since it stands in no file."""
-    return found.text(cast("Stage", "model" if stage == "spec" else stage))
+    return inspect_op.text(found, "model" if stage == "spec" else stage)
 
 
 def as_json(found: Inspected, stage: str, text: str, node: Node | None) -> Mapping[str, object]:

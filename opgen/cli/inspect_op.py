@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from opgen import files
 from opgen.cli.options import spec_files
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from opgen.cli.arguments import Arguments
     from opgen.cli.forms import Given
     from opgen.codegen.llvm.target import Target
-    from opgen.compiler.artifact import Artifact
+    from opgen.compiler.artifact import Artifact, Stage
     from opgen.compiler.request import Compilation, Cuda
     from opgen.schedule.declaration import Target as Kind
     from opgen.schedule.schedule import Schedule
@@ -71,6 +71,15 @@ def by_algorithm(found: Compilation, name: str) -> Compilation:
     if not takes(known[name], source.variant.types, found.call):
         raise UserError(f"--algorithm {name} is not for these types, shapes and attributes; see --algorithms")
     return replace(found, algorithm=name)
+
+
+def text(found: Artifact, stage: str) -> str:
+    """An artifact at a stage, among which here is its cost."""
+    if stage == "cost":
+        from opgen.runtime.measuring.costs import cost_of
+
+        return f"{cost_of(found)}\n"
+    return found.text(cast("Stage", stage))
 
 
 def choice_note(op: OpSpec, found: Artifact) -> str:

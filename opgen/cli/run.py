@@ -93,7 +93,8 @@ def _call_row(seconds: float) -> str:
     from opgen.runtime.threads import get_num_threads
 
     also = "tensors looked at, results in new memory, threads started and waited for"
-    return f"{'call':>5} {'':>19} {seconds * 1e6:9.1f}  by {count(get_num_threads(), 'thread')} (median): {also}"
+    told = f"by {count(get_num_threads(), 'thread')} (median): {also}"
+    return f"{'call':>5} {'':>50} {seconds * 1e6:9.1f} {'':>7}  {told}"
 
 
 def from_files(model: Outline, inputs: Sequence[str]) -> dict[str, Array]:
@@ -118,7 +119,7 @@ def tensors(
     model: Outline, found: Mapping[str, Array], random: bool, shapes: Sequence[str], dims: Sequence[str], seed: int
 ) -> dict[str, Array]:
     """The values of all inputs, at random where none are given."""
-    from opgen.graph.compiled.random_inputs import drawn
+    from opgen.runtime.measuring.random_inputs import drawn
 
     missing = [i for i in model.inputs if i.name not in found]
     if missing and not random:

@@ -43,12 +43,12 @@ def of_work(movement: Movement, machine: Machine, threads: int) -> tuple[Limit, 
     accesses = machine.l1.bytes_per_second / machine.vector_bytes
     l1, l2, l3 = machine.l1, machine.l2, machine.l3
     return (
-        Limit("multiply-adds", issued(executed, machine), "multiply-add", threads * machine.fma_per_second * lanes),
-        Limit("arithmetic", executed.instructions, "vector", threads * machine.fma_per_second),
-        Limit("loads and stores", executed.accesses, "access", threads * accesses),
-        Limit("past the first cache", movement.between(l1.size), "byte", threads * l2.bytes_per_second),
-        Limit("past the second cache", movement.between(l2.size), "byte", threads * l3.bytes_per_second),
-        Limit("past the last cache", movement.between(l3.size), "byte", machine.memory_bytes_per_second),
+        Limit("multiply-adds", issued(executed, machine), "multiply-adds", threads * machine.fma_per_second * lanes),
+        Limit("arithmetic", executed.instructions, "vectors", threads * machine.fma_per_second),
+        Limit("loads and stores", executed.accesses, "accesses", threads * accesses),
+        Limit("past the first cache", movement.between(l1.size), "bytes", threads * l2.bytes_per_second),
+        Limit("past the second cache", movement.between(l2.size), "bytes", threads * l3.bytes_per_second),
+        Limit("past the last cache", movement.between(l3.size), "bytes", machine.memory_bytes_per_second),
     )
 
 
@@ -64,8 +64,8 @@ def on_gpu(kernel: Kernel, gpu: Gpu) -> tuple[Limit, ...]:
     executed = movement.executed()
     slower = max(4, movement.element_bytes) / 4
     return (
-        Limit("multiply-adds", executed.multiply_adds, "multiply-add", gpu.fma_per_second / slower),
-        Limit("arithmetic", executed.instructions, "operation", gpu.fma_per_second / slower),
-        Limit("past the first caches", movement.between(gpu.l1), "byte", gpu.l2_bytes_per_second),
-        Limit("past the last cache", movement.between(gpu.l2), "byte", gpu.memory_bytes_per_second),
+        Limit("multiply-adds", executed.multiply_adds, "multiply-adds", gpu.fma_per_second / slower),
+        Limit("arithmetic", executed.instructions, "operations", gpu.fma_per_second / slower),
+        Limit("past the first caches", movement.between(gpu.l1), "bytes", gpu.l2_bytes_per_second),
+        Limit("past the last cache", movement.between(gpu.l2), "bytes", gpu.memory_bytes_per_second),
     )

@@ -27,7 +27,7 @@ WITH = ("--specs", ROOT / "specs")
 
 
 def test_every_stage_of_an_artifact_can_be_asked_for() -> None:
-    assert tuple(LANGUAGES) == STAGES
+    assert tuple(LANGUAGES) == (*STAGES, "cost")
 
 
 @pytest.mark.parametrize(
@@ -96,6 +96,17 @@ def test_why_is_not_told_of_a_schedule_that_was_given(here: Run, tmp_path: Path)
     (tmp_path / "my.schedule").write_text("")
     result = here("inspect", "Conv2D", "--stage", "why", "--schedule", str(tmp_path / "my.schedule"), *WITH, *CALL)
     assert "--stage why tells how the scheduler chooses, and this schedule was given" in result.stderr
+
+
+def test_the_cost_is_shown_of_an_op_and_of_what_a_device_limits(here: Run) -> None:
+    shown = here("inspect", "Conv2D", "--stage", "cost", *WITH, *CALL).stdout
+    assert "; measured " in shown
+    assert "nearest limit: " in shown
+    device = here("inspect", "Conv2D", "--stage", "cost", "--target", "cuda", *WITH, *CALL).stdout
+    assert "not measured (a CUDA device's time is not measured here)" in device
+    generic = here("inspect", "Conv2D", "--stage", "cost", *WITH)
+    assert generic.returncode == 1
+    assert "so its cost is not known: give the shapes of all inputs" in generic.stderr
 
 
 def test_a_specialised_kernel_has_no_parameters_left(here: Run) -> None:

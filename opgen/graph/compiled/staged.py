@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from opgen.graph.kernels.parallel_build import Progress
     from opgen.graph.passes.base import Report
     from opgen.graph.program.loaded import LoadedProgram
+    from opgen.runtime.inspection import Inspection
 
 RESOLVED = "resolved"
 """The stage before all passes."""
@@ -198,21 +199,40 @@ class StagedModel(CompiledModel):
 
         Raises UserError if it has not run yet.
         """
-        if not self.programs:
-            raise UserError(f"{self.name} has not run yet: there are no sizes to explain it for")
-        from opgen.graph.compiled.random_inputs import drawn
+        self._require_run()
         from opgen.graph.program.explain import explained
         from opgen.graph.program.step_times import step_seconds
+        from opgen.runtime.measuring.random_inputs import drawn
 
         if not super().programs:
             titles = (f"# part {number + 1} of {len(self.parts)}\n" for number in range(len(self.parts)))
             return "\n".join(t + part.explain(times) for t, part in zip(titles, self.parts, strict=True))
-        loaded = super().programs[-1]
-        kept = self._programs.kept[-1]
+        loaded, known, found = self._last()
         kinds = {v.name: (v.dtype, v.shape) for v in loaded.runnable.inputs}
-        found = self.stages(kinds, kept.known)
-        seconds = step_seconds(loaded, {**drawn(kinds), **kept.known} if inputs is None else inputs) if times else None
+        seconds = step_seconds(loaded, {**drawn(kinds), **known} if inputs is None else inputs) if times else None
         return explained(found.report, found.last, loaded.program, get_num_threads(), seconds)
+
+    def inspect(self, node: int | str) -> Inspection:
+        """Return the kernel of a node, by its number or name as `explain` has them, for the sizes of the last run.
+
+        Raises UserError if the model has not run yet, runs in parts, or has no such node.
+        """
+        self._require_run()
+        if not super().programs:
+            raise UserError(f"{self.name} runs in {len(self.parts)} parts: inspect a node of one of its `parts`")
+        from opgen.graph.compiled.inspected import inspection_of
+
+        return inspection_of(self._last()[2].last, node)
+
+    def _require_run(self) -> None:
+        if not self.programs:
+            raise UserError(f"{self.name} has not run yet: there are no sizes to explain it for")
+
+    def _last(self) -> tuple[LoadedProgram, Mapping[str, Array], Stages]:
+        """The program that ran last, the elements that it is for, and the graph that it is made of."""
+        loaded, known = super().programs[-1], self._programs.kept[-1].known
+        kinds = {v.name: (v.dtype, v.shape) for v in loaded.runnable.inputs}
+        return loaded, known, self.stages(kinds, known)
 
     def stages(self, kinds: Mapping[str, Kind], known: Mapping[str, Array] | None = None) -> Stages:
         """What the passes make of the model for inputs of these types and shapes, and `known` elements of some."""

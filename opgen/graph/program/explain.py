@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from math import prod
 
 from opgen.compiler import toolchain
+from opgen.compiler.algorithms import mode
+from opgen.compiler.cost import Limit, nearest
+from opgen.compiler.make import artifact
+from opgen.compiler.request import Compilation, OpVariant
 from opgen.compiler.sharing import work_of
 from opgen.graph.ir.bound import bound
 from opgen.graph.ir.nodes import Graph, Node
@@ -18,12 +22,15 @@ from opgen.graph.program.program import Program
 from opgen.graph.program.step_times import Taken
 from opgen.machine import Machine
 from opgen.runtime.kernels.run import evaluate
+from opgen.runtime.measuring.costs import as_measured
+from opgen.schedule.cost.memory import Memory
 
 
 @dataclass(frozen=True)
 class Row:
     """A node of a program.  `kernel` is its kernel's number, None for a view; `places` says where its tensors lie.
-    `operations` are those on elements, as an estimate; `bytes` those of what it reads and makes.
+    `operations` are those on elements, as an estimate; `bytes` those of what it reads and makes.  `estimate` is the
+    scheduler's, in seconds, None if there is none; `limit` is what takes longest of arithmetic and of these bytes.
     """
 
     number: int
@@ -32,12 +39,13 @@ class Row:
     places: tuple[str, ...]
     operations: int
     bytes: int
+    estimate: float | None = None
+    limit: Limit | None = None
 
 
-def rows(graph: Graph, program: Program) -> list[Row]:
-    """The nodes in order."""
+def rows(graph: Graph, program: Program, machine: Machine) -> list[Row]:
+    """The nodes in order, with the limits of one core of a machine."""
     launches = dict(zip(program.nodes, program.entry.launches, strict=True))
-    machine = toolchain.host().machine
     found = []
     for number, node in enumerate(graph.nodes):
         launch = launches.get(number)
@@ -47,7 +55,11 @@ def rows(graph: Graph, program: Program) -> list[Row]:
             found.append(Row(number, node, None, (), 0, 0))
         else:
             places = tuple(map(str, launch.places))
-            found.append(Row(number, node, launch.kernel, places, operations(graph, node, machine), size))
+            executed = operations(graph, node, machine)
+            width = max(graph.value[name].dtype.bytes for name in node.outputs)
+            limit = _limit(executed, width, size, machine)
+            estimate = _estimate(graph, node)
+            found.append(Row(number, node, launch.kernel, places, executed, size, estimate, limit))
     return found
 
 
@@ -57,6 +69,23 @@ def operations(graph: Graph, node: Node, machine: Machine) -> int:
     checked = lowered(call.op, call.variant)
     width = max((graph.value[name].dtype.bytes for name in node.outputs), default=1)
     return int(evaluate(work_of(checked.lowered.kernel, machine).operations, checked.values(call.environment))) // width
+
+
+def _estimate(graph: Graph, node: Node) -> float | None:
+    """The scheduler's estimate for a node by its op's definition or algorithm, in seconds on one core."""
+    call = bound(graph, node)
+    source = OpVariant(node.op.module, node.op.spec, call.variant)
+    return artifact(Compilation(source, toolchain.host(), call.environment, algorithms=mode())).seconds
+
+
+def _limit(operations: int, width: int, size: int, machine: Machine) -> Limit:
+    """What takes longest at least: operations in full vectors, or bytes that come once from where they are kept."""
+    lanes = machine.vector_bytes / width
+    near = Memory(machine).rate(size)
+    levels = {c.bytes_per_second: name for name, c in (("L1", machine.l1), ("L2", machine.l2), ("L3", machine.l3))}
+    level = levels.get(near, "memory")
+    arithmetic = Limit("arithmetic", operations, "operations", machine.fma_per_second * lanes)
+    return nearest((arithmetic, Limit(level, size, "bytes", near)))
 
 
 def plan_text(graph: Graph, program: Program) -> str:
@@ -76,7 +105,7 @@ def plan_text(graph: Graph, program: Program) -> str:
 
 def _steps(graph: Graph, program: Program) -> Iterable[str]:
     launches = dict(zip(program.nodes, program.entry.launches, strict=True))
-    for row in rows(graph, program):
+    for row in rows(graph, program, toolchain.host().machine):
         made = ", ".join(str(graph.value[name]) for name in row.node.outputs)
         launch = launches.get(row.number)
         if launch is None:
@@ -116,22 +145,33 @@ def notes_text(report: Report, most: int = 10) -> str:
 
 
 def nodes_text(graph: Graph, program: Program, seconds: Taken | None = None) -> str:
-    """A table of the nodes that run: their work, and how long each took if that was measured (by step)."""
+    """A table of the nodes that run: their work, its estimated time, the nearest limit of one core with the least time
+    that it takes, and how long each took, and the share of the limit, if that was measured (by step).
+    """
     taken = {} if seconds is None else dict(zip(program.nodes, seconds.steps, strict=True))
     lines = [
-        "MMAC: million multiply-adds, or other operations on elements; KiB: what is read and written",
-        f"{'node':>5} {'MMAC':>9} {'KiB':>9} {'us':>9}  op, results",
+        "MMAC: million multiply-adds, or other operations on elements; KiB: what is read and written; est: the",
+        "scheduler's estimate, in us; limit: what takes longest at least on one core, and how long, in us",
+        f"{'node':>5} {'MMAC':>9} {'KiB':>9} {'est':>9} {'limit':>20} {'us':>9} {'reached':>7}  op, results",
     ]
-    for row in rows(graph, program):
+    machine = toolchain.host().machine if seconds is None else as_measured(toolchain.host().machine)
+    for row in rows(graph, program, machine):
         made = ", ".join(str(graph.value[name]) for name in row.node.outputs)
         over = _over(row.node, program.in_place.get(row.number, ()))
         name = f"{row.node.op.spec.name} -> {made}" + "".join(f", over {x}" for x, _ in over)
-        if row.kernel is None:
-            lines.append(f"{row.number:5} {'':>9} {'':>9} {'view':>9}  {name}")
+        if row.kernel is None or row.limit is None:
+            lines.append(f"{row.number:5} {'':>9} {'':>9} {'':>9} {'':>20} {'view':>9} {'':>7}  {name}")
             continue
         time = f"{taken[row.number] * 1e6:.1f}" if taken else ""
-        lines.append(f"{row.number:5} {row.operations / 1e6:9.3f} {row.bytes / UNIT:9.1f} {time:>9}  {name}")
+        reached = f"{row.limit.seconds / taken[row.number]:.0%}" if taken.get(row.number) else ""
+        estimate = "" if row.estimate is None else f"{row.estimate * 1e6:.1f}"
+        limit = f"{row.limit.name} {row.limit.seconds * 1e6:.1f}"
+        work = f"{row.operations / 1e6:9.3f} {row.bytes / UNIT:9.1f} {estimate:>9} {limit:>20}"
+        lines.append(f"{row.number:5} {work} {time:>9} {reached:>7}  {name}")
     if seconds is not None:
-        lines.append(f"{'sum':>5} {'':>19} {sum(seconds.steps) * 1e6:9.1f}  by one thread, the least time of each node")
-        lines.append(f"{'run':>5} {'':>19} {seconds.whole * 1e6:9.1f}  by one thread, all nodes (median)")
+        times = (
+            ("sum", sum(seconds.steps), "the least time of each node"),
+            ("run", seconds.whole, "all nodes (median)"),
+        )
+        lines += [f"{what:>5} {'':>50} {s * 1e6:9.1f} {'':>7}  by one thread, {told}" for what, s, told in times]
     return "\n".join(lines) + "\n"

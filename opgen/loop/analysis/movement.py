@@ -125,7 +125,7 @@ class Movement:
         found: Boxes = {}
         for access, inner in _accesses(s, ranges):
             if access.buffer in self._sizes:
-                box = tuple(interval(i, inner) for i in access.indices)
+                box = tuple(_subscripts(i, inner) for i in access.indices)
                 other = found.get(access.buffer)
                 found[access.buffer] = box if other is None else _hull(box, other)
         return found
@@ -189,6 +189,11 @@ def _values(s: Stmt) -> Iterator[Expr]:
         yield s.value
 
 
+def _subscripts(e: Expr, ranges: Ranges) -> Interval:
+    """The values of a subscript; of one that elements decide, a single one, so that no more is counted than moves."""
+    return (0.0, 0.0) if walk.reads_memory(e) else interval(e, ranges)
+
+
 def _of_tiles(tile: Operation) -> Executed:
     """Each operand of a product is loaded for two of them, as four registers hold sums of two by two."""
     match tile:
@@ -215,7 +220,7 @@ def _children(s: Stmt, ranges: Ranges) -> Iterator[tuple[Stmt, Ranges]]:
             elif otherwise is not None:
                 yield otherwise, ranges
         case Let(var, value, body):
-            yield body, {**ranges, var.name: interval(value, ranges)}
+            yield body, {**ranges, var.name: _subscripts(value, ranges)}
         case Alloc(_, body):
             yield body, ranges
 

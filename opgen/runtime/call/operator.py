@@ -34,7 +34,7 @@ import numpy as np
 from opgen.compiler.algorithms import Mode, algorithms, asked
 from opgen.diagnostics.calls import ArgumentTypeError, ArgumentValueError
 from opgen.diagnostics.describe import describe
-from opgen.runtime.call.call import Call, Check, Launch, Resolve, call_key
+from opgen.runtime.call.call import Call, Check, Launch, Resolve, call_key, without_memory
 from opgen.runtime.call.placement import chosen, chosen_device
 from opgen.runtime.call.plan import Out, Plan, Prepared, PreparedSeveral
 from opgen.runtime.call.recording import stand_in, symbol_among
@@ -145,6 +145,7 @@ class Operator:
     def _prepared(self, handle: type[H], call: Call) -> H:
         """The handle of a checked call."""
         made = handle(self.name, self._plan(call))
+        made.operator, made.call = self, without_memory(call)
         kinds = {t.name: (t.dtype, t.shape) for t in made.tensors}
         made.again = (_prepared_again, (self, handle, replace(call, tensors={}), kinds, asked()))
         return made

@@ -13,6 +13,7 @@ from opgen.dtypes import DTYPES
 from opgen.runtime import threads
 from opgen.runtime.call.call import Call, Launch, Typed
 from opgen.runtime.call.checks import Checks
+from opgen.runtime.call.recording import Callee
 from opgen.runtime.call.tensors import READABLE, Array, as_out, check_out, contiguous, native
 from opgen.runtime.call.views import arrays, learn
 from opgen.runtime.kernels.launcher import Launcher, Slot, make
@@ -184,6 +185,11 @@ def _never(*_: object) -> Array | None:
 
 class _Handle:
     """What handles of ops with one result and with several share."""
+
+    operator: Callee
+    """The operator that is called."""
+    call: Call
+    """The checked call, its tensors without memory."""
 
     def __init__(self, op: str, plan: Plan) -> None:
         self._op = op

@@ -282,14 +282,14 @@ class Kernels:
 
         module = self._library.module()
         op = module.op(self._name)
-        return refused(op, _environment(module, op, call), failed)
+        return refused(op, environment_of(module, op, call), failed)
 
     def _values(self, call: Call) -> tuple[_Variant, dict[str, Number], Environment]:
         """The variant of a call, the value of each parameter of its generic kernel, and the call itself."""
         module = self._library.module()
         op = module.op(self._name)
         variant = self._variant(module, op, call)
-        environment = _environment(module, op, call)
+        environment = environment_of(module, op, call)
         return variant, variant.checked.values(environment), environment
 
     def _variant(self, module: Module, op: OpSpec, call: Call) -> _Variant:
@@ -403,7 +403,7 @@ def _compiled_for(device: Device, variant: _Variant, values: Mapping[str, Number
     return variant.on_device[shared]
 
 
-def _environment(module: Module, op: OpSpec, call: Call) -> Environment:
+def environment_of(module: Module, op: OpSpec, call: Call) -> Environment:
     """The call as the shape language sees it: lists and shapes in logical order."""
     from opgen.spec.call.arguments import logical_axes
     from opgen.spec.call.environment import Environment

@@ -19,9 +19,9 @@ from opgen.bindings.programs.view import identifier
 from opgen.cli import main
 from opgen.diagnostics import UserError
 from opgen.diagnostics.calls import ArgumentValueError
-from opgen.graph.compiled.random_inputs import drawn
 from opgen.graph.ir.nodes import Array
 from opgen.onnx.load import load
+from opgen.runtime.measuring.random_inputs import drawn
 from tests.bindings.cpp.library import SANITIZED, WARNINGS
 
 MAIN = """

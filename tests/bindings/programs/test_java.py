@@ -13,7 +13,7 @@ import pytest
 import opgen
 from opgen.bindings.programs.view import identifier
 from opgen.dtypes import DTYPES
-from opgen.graph.compiled.random_inputs import drawn
+from opgen.runtime.measuring.random_inputs import drawn
 from tests.bindings.java.library import FLAGS, JDK, KITS, WHY_NOT, Jdk, version
 from tests.bindings.modules import ROOT
 from tests.bindings.programs.test_build import command, images, table, words

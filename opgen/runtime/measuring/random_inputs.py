@@ -6,14 +6,14 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from opgen.graph.ir.values import Array, Kind
-from opgen.runtime.memory.buffers import numpy_dtype
+from opgen.dtypes import DType
+from opgen.runtime.memory.buffers import AnyArray, numpy_dtype
 
 
-def drawn(kinds: Mapping[str, Kind], seed: int = 0) -> dict[str, Array]:
+def drawn(kinds: Mapping[str, tuple[DType, tuple[int, ...]]], seed: int = 0) -> dict[str, AnyArray]:
     """Normal floats; integers and flags of 0 and 1, which are in the range of whatever they count."""
     generator = np.random.default_rng(seed)
-    found: dict[str, Array] = {}
+    found: dict[str, AnyArray] = {}
     for name, (dtype, shape) in kinds.items():
         values = generator.standard_normal(shape) if dtype.is_float else generator.integers(0, 2, shape)
         found[name] = np.asarray(values).astype(numpy_dtype(dtype))

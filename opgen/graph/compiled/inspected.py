@@ -1,0 +1,40 @@
+"""Nodes of a graph as kernels to be looked at."""
+
+from __future__ import annotations
+
+from opgen.codegen.llvm.target import Target
+from opgen.compiler import toolchain
+from opgen.compiler.algorithms import mode
+from opgen.compiler.make import artifact
+from opgen.compiler.request import Compilation, Cuda, OpVariant
+from opgen.diagnostics import UserError, did_you_mean
+from opgen.graph.ir.bound import bound
+from opgen.graph.ir.nodes import Graph, Node
+from opgen.runtime.inspection import Inspection
+
+
+def node_of(graph: Graph, which: int | str, asks: str) -> Node:
+    """Return the node of that number or name.  Raises UserError, which `asks` begins, if there is none."""
+    nodes = graph.nodes
+    if isinstance(which, int) and 0 <= which < len(nodes):
+        return nodes[which]
+    found = next((n for n in nodes if n.name == which), None)
+    if found is None:
+        hint = did_you_mean(str(which), [n.name for n in nodes])
+        raise UserError(f"{asks} {which}: there is no such node; {hint or f'they are 0 to {len(nodes) - 1}'}")
+    return found
+
+
+def request_of(graph: Graph, node: Node, target: Target | Cuda) -> Compilation:
+    """Return the request for the kernel of a node's op, for the node's sizes."""
+    call = bound(graph, node)
+    source = OpVariant(node.op.module, node.op.spec, call.variant)
+    return Compilation(source, target, call.environment, algorithms=mode())
+
+
+def inspection_of(graph: Graph, which: int | str) -> Inspection:
+    """Return the kernel of a node.  Raises UserError if there is no such node."""
+    node = node_of(graph, which, "node")
+    taken, made = (", ".join(str(graph.value[n]) for n in names) for names in (node.inputs, node.outputs))
+    title = f"node {node.name}: {node.op.spec.name} of {taken}: {made}"
+    return Inspection(title, artifact(request_of(graph, node, toolchain.host())))
