@@ -23,7 +23,6 @@ from opgen.diagnostics.calls import ArgumentMemoryError, ArgumentTypeError, Argu
 from opgen.diagnostics.describe import describe, tensor
 from opgen.diagnostics.devices import DeviceMemoryError
 from opgen.dtypes import DTYPES
-from opgen.runtime import threads
 from opgen.runtime.call.call import Call, Result, Typed, call_key
 from opgen.runtime.call.operator import PLANS
 from opgen.runtime.call.plan import Out
@@ -34,6 +33,7 @@ from opgen.runtime.devices.borrowed import DeviceTensor, Loans, is_device_array
 from opgen.runtime.devices.cuda_driver import Device
 from opgen.runtime.devices.device import CudaKernel
 from opgen.runtime.devices.host import Scalar
+from opgen.runtime.kernels import launcher
 from opgen.runtime.memory.buffers import numpy_dtype
 
 
@@ -188,7 +188,7 @@ def _recorded(op: str, call: Call, launch: DeviceLaunch) -> Iterator[None]:
     """Record the run of a kernel in the block, which is waited for, if a block of this context records."""
     from opgen.runtime.call.record import CallRun, recording
 
-    calls = recording() if threads.launchers_are_held() else None
+    calls = recording() if launcher.held() else None
     if calls is None:
         yield
         return

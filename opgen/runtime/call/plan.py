@@ -10,12 +10,12 @@ from opgen.diagnostics import CheckFailed
 from opgen.diagnostics.calls import ArgumentMemoryError, ArgumentTypeError, ArgumentValueError, CallMemoryError
 from opgen.diagnostics.describe import describe, tensor
 from opgen.dtypes import DTYPES
-from opgen.runtime import threads
 from opgen.runtime.call.call import Call, Launch, Typed
 from opgen.runtime.call.checks import Checks
 from opgen.runtime.call.recording import Callee
 from opgen.runtime.call.tensors import READABLE, Array, as_out, check_out, contiguous, native
 from opgen.runtime.call.views import arrays, learn
+from opgen.runtime.kernels import launcher
 from opgen.runtime.kernels.launcher import Launcher, Slot, make
 from opgen.runtime.memory.address import address
 from opgen.runtime.memory.blocks import LARGE, teach
@@ -56,7 +56,7 @@ class Plan:
         """
         addresses: list[c_int64 | int] = [*(address(arrays[i]) for i in self._reads), *(address(r) for r in results)]
         try:
-            if threads.launchers_are_held():
+            if launcher.held():
                 self._record(addresses)
             else:
                 self._launch.run(addresses)
@@ -130,6 +130,8 @@ class Plan:
 
     def launcher(self) -> Launcher:
         """The short way of running the plan, for the number of threads that is set now."""
+        from opgen.runtime import threads
+
         if self._generation != threads.generation():
             self._generation = threads.generation()
             self._launcher = self._made()

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import overload
 
 from opgen.diagnostics import UserError
-from opgen.runtime import threads
 from opgen.runtime.call.call import Typed, Value
+from opgen.runtime.kernels import launcher
 from opgen.runtime.kernels.ran import KernelRun
 
 
@@ -96,11 +96,11 @@ def record() -> Iterator[Calls]:
     """
     calls = Calls(_block.get())
     token = _block.set(calls)
-    threads.hold_launchers()
+    launcher.hold()
     try:
         yield calls
     finally:
-        threads.release_launchers()
+        launcher.release()
         _block.reset(token)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opgen.diagnostics import InternalError
-from opgen.locks import BUILD
+from opgen.locks import BUILD, Lock
 from opgen.runtime.native import launch_ir
 
 if TYPE_CHECKING:
@@ -38,6 +38,36 @@ _NDARRAY, NEW_FROM_DESCRIPTION, SET_BASE_OBJECT = 2, 94, 282
 """Places in numpy's table of C functions, which never change."""
 
 _BYTE = np.dtype(np.uint8)
+
+
+_holders = 0
+_holding = Lock()
+
+
+def hold() -> None:
+    """Have every call go the way that launchers do not take, until `release` is called as often."""
+    from opgen.runtime import threads
+
+    global _holders
+    with _holding:
+        _holders += 1
+        threads.differ(held=True)
+
+
+def release() -> None:
+    """Take back one `hold`."""
+    from opgen.runtime import threads
+
+    global _holders
+    with _holding:
+        _holders -= 1
+        if not _holders:
+            threads.differ(held=False)
+
+
+def held() -> bool:
+    """Return True between `hold` and the last `release`."""
+    return _holders > 0
 
 
 @dataclass(frozen=True)

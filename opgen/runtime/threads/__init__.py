@@ -76,7 +76,6 @@ GENERATION = ctypes.c_int64(0)
 """`generation`, where machine code can read it."""
 _HELD = 1 << 62
 """The bit of GENERATION that is set while launchers are held back."""
-_holders = 0
 _generation_lock = Lock()
 _parallel: ParallelFor | None = None
 _forked = False
@@ -136,26 +135,10 @@ def generation() -> int:
     return GENERATION.value & ~_HELD
 
 
-def hold_launchers() -> None:
-    """Have every call go the way that machine code does not take, until `release_launchers` is called as often."""
-    global _holders
+def differ(held: bool) -> None:
+    """Have GENERATION differ from what every launcher was made for, or no longer."""
     with _generation_lock:
-        _holders += 1
-        GENERATION.value |= _HELD
-
-
-def launchers_are_held() -> bool:
-    """Return True between `hold_launchers` and the last `release_launchers`."""
-    return _holders > 0
-
-
-def release_launchers() -> None:
-    """Take back one `hold_launchers`."""
-    global _holders
-    with _generation_lock:
-        _holders -= 1
-        if not _holders:
-            GENERATION.value &= ~_HELD
+        GENERATION.value = GENERATION.value | _HELD if held else GENERATION.value & ~_HELD
 
 
 # The means -------------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from generated import onnx_ops as onnx
 from opgen.cache import entries
 from opgen.diagnostics import UserError
 from opgen.runtime import threads
+from opgen.runtime.kernels import launcher
 from opgen.runtime.kernels.kernel import forget_kernels
 
 IMAGE = np.ones((1, 8, 8, 4), np.float32)
@@ -152,7 +153,7 @@ def test_a_call_outside_of_blocks_is_launched_by_machine_code_as_before() -> Non
     with opgen.record():
         assert launch(IMAGE, TAPS, None) is None
         threads.set_num_threads(threads.get_num_threads())
-    assert not threads.launchers_are_held()
+    assert not launcher.held()
     with pytest.raises(UserError), opgen.record():
         raise UserError("an error in a block")
     nn.conv2d(IMAGE, TAPS, ONES, "SAME")
