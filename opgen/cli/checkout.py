@@ -19,9 +19,8 @@ def repository() -> Path | None:
 
 
 def is_checkout(path: Path) -> bool:
-    return (path / "tools" / "support_matrix" / "__main__.py").is_file() and (
-        path / "opgen" / "diagnostics.py"
-    ).is_file()
+    """True if a folder holds opgen beside the tools that commands run."""
+    return all((path / file).is_file() for file in ("tools/bench/__main__.py", "opgen/cli/checkout.py"))
 
 
 def run_tool(name: str, arguments: tuple[str, ...]) -> int:
