@@ -14,8 +14,8 @@ from opgen.spec.model.model import OpSpec, Sizes
 from tests.bindings.c import library as c
 from tests.bindings.cpp.library import Answer, Call, expressible
 from tests.bindings.modules import OPS, generated, spec
-from tests.bindings.test_agreement import _by_check, _by_solve, _call
 from tests.golden.load import DATA, Case, compare
+from tests.support.random_calls import by_check, by_solve, random_arguments
 
 MODES = ("eager", "const", "feed", "late")
 """At once; a graph of constants; one that is fed, with shapes known, or unknown until it runs."""
@@ -128,15 +128,15 @@ def random_calls(path: Path, seed: int) -> tuple[list[Call], list[str]]:
     library = c.Library(spec(path), c.built(path))
     for op in spec(path).ops:
         for _ in range(120):
-            shapes, vectors, attrs = _call(rng, op)
+            shapes, vectors, attrs = random_arguments(rng, op)
             required = {a.name for a in op.attrs if not (a.has_default or a.optional) and a.carried_by is None}
             if not all(expressible(op, n, v) for n, v in attrs.items()) or not required <= attrs.keys():
                 continue
             if any(t.dtype not in {v.name for v in op.type_variables} for t in op.tensors):
                 continue
-            python = _by_check(generated(path), op, shapes, vectors, attrs)
+            python = by_check(generated(path), op, shapes, vectors, attrs)
             if "or a list of integers: " in python:  # what is wrong in a list in place of a word is said at more length
-                python = _by_solve(path, op, shapes, vectors, attrs)
+                python = by_solve(path, op, shapes, vectors, attrs)
             found = library.shape(op, c.inputs_of(op, shapes, vectors), attrs)
             assert found == python, (seed, op.name, shapes, vectors, attrs)
             inputs = tuple(

@@ -22,7 +22,7 @@ from opgen.spec.syntax import nodes as s
 from opgen.spec.syntax.parse import parse
 from opgen.spec.syntax.printer import print_file
 from tests.bindings.cpp.library import Call, expressible
-from tests.bindings.test_agreement import _call
+from tests.support.random_calls import random_arguments
 
 Array = npt.NDArray[Any]
 
@@ -76,7 +76,7 @@ def values(rng: Random, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
 
 def random_call(rng: Random, op: OpSpec) -> Call | None:
     """A call that every language can express, right or wrong; None if what was drawn cannot be expressed."""
-    shapes, vectors, attrs = _call(rng, op)
+    shapes, vectors, attrs = random_arguments(rng, op)
     attrs = {n: v for n, v in attrs.items() if v is not None}
     required = {a.name for a in op.attrs if not (a.has_default or a.optional) and a.carried_by is None}
     if not required <= attrs.keys() or not all(expressible(op, n, v) for n, v in attrs.items()):

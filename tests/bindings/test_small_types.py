@@ -21,7 +21,7 @@ from tests.bindings.c.library import INVALID, OK, Library, of, tensor
 from tests.bindings.cpp.library import COMPILERS, compile_program, run
 from tests.bindings.java.library import FLAGS, JDK, WHY_NOT
 from tests.bindings.modules import ROOT, generated, spec
-from tests.codegen.test_small import numbers
+from tests.support.small_floats import numbers
 
 SPEC = ROOT / "tests" / "specs" / "small_types.op"
 HERE = Path(__file__).parent / "small"

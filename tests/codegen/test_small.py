@@ -34,28 +34,17 @@ from opgen.runtime.devices import emulation
 from opgen.runtime.devices.emulation import compile_emulated
 from tests.codegen.llvm.jit import Compiled
 from tests.codegen.llvm.kernels import elementwise
+from tests.support.small_floats import SEED, numbers
 
 FLOATS = [d for d in DTYPES.values() if d.small is not None]
 INTEGERS = [d for d in DTYPES.values() if d.width and d.is_int]
 WIDE = [DTYPES[n] for n in ("bool", "int8", "int64", "uint64", "float16", "bfloat16", "float32", "float64")]
-SEED = 20
 Array = NDArray[np.generic]
 
 
 def codes(dtype: DType) -> Array:
     """All values of a type of at most 8 bits."""
     return np.arange(1 << dtype.digits, dtype=np.uint8).view(NUMPY[dtype.name])
-
-
-def numbers(dtype: DType) -> NDArray[np.float64]:
-    """All numbers of a floating type, the middles between them, what is next to these, and what is far beyond."""
-    finite = np.unique([v for c in range(1 << dtype.digits) if math.isfinite(v := small_value(c, dtype))])
-    middles = np.concatenate([finite, (finite[1:] + finite[:-1]) / 2, finite[-1:] + np.diff(finite[-2:]) / 2])
-    middles = np.concatenate([middles, -middles]).astype(np.float32)
-    near = [np.nextafter(middles, np.float32(to)) for to in (np.inf, -np.inf)]
-    special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-42, 3e38, -3e38], np.float32)
-    random = (np.random.default_rng(SEED).uniform(-1, 1, 300) * finite[-1]).astype(np.float32)
-    return np.concatenate([middles, *near, special, random]).astype(np.float64)
 
 
 def same(found: Array, wanted: Array, given: Array) -> None:

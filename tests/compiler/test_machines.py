@@ -106,7 +106,7 @@ def test_only_the_host_has_numbers_of_its_own(given: Path) -> None:
 
 
 def test_a_kept_kernel_is_for_one_machine(tmp_path: Path) -> None:
-    """Another machine's kernel is not taken from the shelf: its schedule may be another."""
+    """Another machine's kernel is not taken from the cache: its schedule may be another."""
     program = """
         import os, sys
         sys.path.insert(0, "generated")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from opgen.compiler import sharing, toolchain, tuned
-from opgen.loop.nodes import Binary, Const, Kernel, Store
+from opgen.loop.nodes import Binary, Const, Store
 from opgen.loop.parse import parse_kernel
 from opgen.loop.walk import map_stmt
 from opgen.runtime.call import specialize
@@ -20,7 +20,7 @@ from opgen.schedule.auto.decisions import Decisions
 from opgen.schedule.default import default_schedule
 from opgen.schedule.schedule import Schedule, apply
 from opgen.schedule.variations import variations
-from tests.schedule.test_variations import kernel, legal
+from tests.support.variations import another, entry, kernel
 
 
 @pytest.fixture(autouse=True)
@@ -29,17 +29,6 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "kept" / "tuned.jsonl"
     monkeypatch.setenv("OPGEN_TUNED", str(path))
     return path
-
-
-def another(given: Kernel) -> Schedule:
-    """A legal schedule that is not the default one."""
-    default = default_schedule(given, "cpu", toolchain.host().machine)
-    return next(legal(given, default))[0]
-
-
-def entry(given: Kernel, schedule: Schedule) -> tuned.Entry:
-    steps = tuple(map(str, schedule.steps))
-    return tuned.Entry(tuned.key_of(given, toolchain.host()), "Op x=1", toolchain.host().cpu, 1, 2.0, 1.0, steps)
 
 
 def test_a_kept_schedule_is_preferred_and_forgotten() -> None:

@@ -18,8 +18,7 @@ from opgen.diagnostics import UserError
 from opgen.runtime.call import specialize
 from opgen.schedule.default import default_schedule
 from opgen.schedule.schedule import apply
-from tests.compiler.test_tuned import another, entry
-from tests.schedule.test_variations import kernel
+from tests.support.variations import another, entry, kernel
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 

@@ -31,8 +31,8 @@ from opgen.schedule.default import scheduled
 from opgen.schedule.schedule import Schedule
 from opgen.spec.model.model import OpSpec
 from tests.codegen.cuda.kernels import joined
-from tests.e2e.test_paths import MODULES, PLATFORM, _sizes, a_call, same
 from tests.harness import random_arrays
+from tests.support.paths import MODULES, PLATFORM, a_call, same, sizes_in
 
 SEED = int(os.environ.get("OPGEN_TEST_SEED", "0"))
 ARCHITECTURE = "compute_80"
@@ -74,7 +74,7 @@ def cells(module: str, op: OpSpec) -> list[Cell]:
 
 def check(cell: Cell, run: EmulatedKernel) -> None:
     """The program computes what the kernel means, whichever way round its blocks and threads run, and runs the same."""
-    shapes = {b.name: tuple(_sizes(b.shape, cell.parameters)) for b in cell.kernel.inputs}
+    shapes = {b.name: tuple(sizes_in(b.shape, cell.parameters)) for b in cell.kernel.inputs}
     arrays = random_arrays(shapes, cell.variant.types["T"], cell.seed)
     expected = interpret(cell.kernel, arrays, cell.parameters)
     exact = not any(isinstance(e, Function) and e.function in PLATFORM for e in walk_exprs(cell.kernel.body))

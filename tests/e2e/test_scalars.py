@@ -26,7 +26,7 @@ from tests.bindings.c.library import OK, Library, built, of
 from tests.bindings.cpp.library import COMPILERS, Call, call_all
 from tests.bindings.modules import ROOT, generated, spec
 from tests.harness import Call as Lowered
-from tests.loop.test_arithmetic import rounded
+from tests.support.rounding import rounded
 
 Array = npt.NDArray[np.generic]
 SCALARS = ROOT / "tests" / "specs" / "scalars.op"

@@ -19,7 +19,7 @@ from opgen.loop.nodes import INDEX, Binary, Compare, Const, Expr, For, Load, Sto
 from opgen.loop.parse import parse_expr, parse_kernel
 from opgen.loop.print import print_expr
 from tests.loop.oracle import value
-from tests.loop.test_polynomial import random_integer
+from tests.support.integers import random_integer
 
 
 def at_the_end(parameters: str, lines: list[str], condition: str) -> tuple[Context, Expr]:

@@ -7,17 +7,9 @@ import random
 import pytest
 
 from opgen.loop.analysis.polynomial import coefficient, expression, linear, polynomial
-from opgen.loop.nodes import INDEX, Binary, Const, Expr, Select, Var
-from opgen.loop.parse import parse_expr
 from opgen.loop.print import print_expr
 from tests.loop.oracle import value
-
-NAMES = dict.fromkeys("abcde", INDEX)
-
-
-def parse(text: str) -> Expr:
-    return parse_expr(text, NAMES)
-
+from tests.support.integers import parse, random_integer
 
 EQUAL = [
     ("a * (b + c) - a * b", "c * a"),
@@ -74,21 +66,6 @@ def test_a_linear_form_is_coefficient_and_rest() -> None:
     found = linear(parse("a * b + c - 3 + a"), "a")
     assert found is not None
     assert [print_expr(part) for part in found] == ["b + 1", "c - 3"]
-
-
-def random_integer(rng: random.Random, names: list[str], depth: int) -> Expr:
-    """A random scalar integer expression without division by zero (divisors are positive constants or squares + 1)."""
-    if depth == 0 or rng.random() < 0.2:
-        return Var(rng.choice(names)) if rng.random() < 0.7 else Const(rng.randint(-9, 20))
-    parts = [random_integer(rng, names, depth - 1) for _ in range(3)]
-    match rng.choice(("add", "sub", "mul", "floordiv", "mod", "min", "max", "select")):
-        case "select":
-            return Select(parse("a < b"), parts[0], parts[1])
-        case "floordiv" | "mod" as op:
-            positive = Binary("add", Binary("mul", parts[2], parts[2]), Const(1))
-            return Binary(op, parts[0], Const(rng.randint(1, 9)) if rng.random() < 0.7 else positive)
-        case op:
-            return Binary(op, parts[0], parts[1])
 
 
 @pytest.mark.parametrize("seed", range(30))

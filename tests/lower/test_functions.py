@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from opgen.dtypes import BOOL, FLOAT32, FLOAT64, DType
 from opgen.lower.functions import applied, combined
-from tests.codegen.llvm.test_conversions import NUMPY
-from tests.codegen.llvm.test_elementary import DIGITS, SEED, arctan, erf, half_pi, units, wave
-from tests.codegen.llvm.test_expressions import bits, run
+from tests.support.elementary import DIGITS, SEED, arctan, erf, half_pi, units, wave
+from tests.support.elementwise import NUMPY, bits, run
 
 DTYPES = [FLOAT32, FLOAT64]
 WIDTHS = {

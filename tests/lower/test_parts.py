@@ -23,7 +23,7 @@ from opgen.machine import typical
 from opgen.passes.simplify import simplify
 from opgen.schedule.default import default_schedule
 from tests.harness import Call, random_arrays
-from tests.schedule.test_auto import assert_scheduled_is_the_same
+from tests.support.convolutions import assert_scheduled_is_the_same
 
 PARTS = load(Path(__file__).parents[1] / "specs" / "parts.op")
 SEEDS = range(4)

@@ -17,7 +17,7 @@ import opgen
 from opgen.cache import directory
 from opgen.cache import entries as cache
 from opgen.graph.kernels.code import Loaded
-from tests.onnx.test_known import drawn, layers
+from tests.support.known_weights import drawn, layers
 
 EXPECTED_BY = (drawn(64, 128, seed=1), drawn(128, 64, seed=2))
 SEEDS = range(6)

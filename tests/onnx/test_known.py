@@ -7,7 +7,6 @@ import threading
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import onnx
 import pytest
 from onnx import TensorProto, helper
@@ -19,10 +18,9 @@ from opgen.files import FileRefusedError
 from opgen.graph.compiled.staged import StagedModel
 from opgen.graph.ir.values import Array
 from opgen.graph.kernels.code import Loaded
-from tests.onnx.models import constant, float_input, model, node
+from tests.onnx.models import float_input, model, node
 from tests.support.kernels import output_of
-
-Floats = npt.NDArray[np.float32]
+from tests.support.known_weights import drawn, layers
 
 
 @pytest.fixture
@@ -31,19 +29,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("OPGEN_CACHE_DIR", str(tmp_path / "cache"))
     (tmp_path / "models").mkdir()
     return tmp_path / "models"
-
-
-def drawn(*shape: int, seed: int = 0) -> Floats:
-    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
-
-
-def layers(path: Path, seed: int = 1) -> Path:
-    """Two products, of which each takes weights that are worth a file."""
-    first, second = drawn(64, 128, seed=seed), drawn(128, 64, seed=seed + 1)
-    nodes = [node("MatMul", ["x", "a"], ["h"]), node("Relu", ["h"], ["r"]), node("MatMul", ["r", "b"], ["y"])]
-    whole = model(nodes, [float_input("x", ("n", 64))], initialisers=[constant("a", first), constant("b", second)])
-    path.write_bytes(whole.SerializeToString())
-    return path
 
 
 def anew(monkeypatch: pytest.MonkeyPatch) -> None:

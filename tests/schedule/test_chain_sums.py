@@ -18,7 +18,7 @@ from opgen.runtime.kernels.run import run_kernel
 from opgen.schedule.default import scheduled
 from opgen.schedule.schedule import parse_schedule
 from tests.harness import random_arrays
-from tests.schedule.test_chains import small_caches
+from tests.support.machines import small_caches
 
 
 def summed(seed: int) -> tuple[str, dict[str, tuple[int, ...]]]:

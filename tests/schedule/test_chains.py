@@ -26,17 +26,11 @@ from opgen.schedule.schedule import apply, parse_schedule
 from opgen.schedule.why import why
 from opgen.spec import load
 from tests.harness import Call, random_arrays
+from tests.support.machines import small_caches
 
 SPECS = Path(__file__).parents[1] / "specs"
 TILES = load(SPECS / "chains.op")
 SAMPLES = load(SPECS / "samples.op")
-
-
-def small_caches(size: int) -> Machine:
-    """A machine of which everything beyond its tiny second cache is slow, so that small kernels are made in blocks."""
-    usual = typical()
-    l3 = replace(usual.l3, bytes_per_second=1e4)
-    return replace(usual, l2=replace(usual.l2, size=size), l3=l3, memory_bytes_per_second=1e4)
 
 
 def kernel_of(call: Call) -> Kernel:

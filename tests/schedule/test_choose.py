@@ -37,7 +37,8 @@ from opgen.schedule.steps import Partition
 from opgen.schedule.why import choices, why
 from tests.schedule.differential import assert_same
 from tests.schedule.kernels import kernel as kernel_from
-from tests.schedule.test_plain import DTYPES, Shapes, few_bits, kernel_of, shapes_across, shapes_of_rows, tiny_caches
+from tests.support.machines import tiny_caches
+from tests.support.plain_ops import DTYPES, Shapes, few_bits, kernel_of, shapes_across, shapes_of_rows
 
 MOVED = ("Transpose", "TransposeAdd", "TransposeBias", "FlipOrder", "ToChannelsFirst", "ToChannelsLast")
 SUMMED = ("SumFirst", "MaxFirst", "BiasGrad", "AvgPoolAll", "VecMat")

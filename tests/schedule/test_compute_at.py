@@ -15,7 +15,7 @@ from opgen.passes.legalize import legalize
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.schedule import apply, parse_schedule
 from tests.schedule.differential import assert_same, specialised
-from tests.schedule.test_primitives import check
+from tests.support.scheduled import check
 
 WINDOWS = """
 kernel windows(h: int64 in [0, inf], w: int64 in [0, inf], x: float32[h + 2, w + 2]) -> (y: float32[h, w]):

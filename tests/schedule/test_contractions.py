@@ -21,7 +21,7 @@ from opgen.passes.simplify import simplify
 from opgen.runtime.kernels.run import run_kernel
 from opgen.schedule.default import scheduled
 from tests.harness import Call, random_arrays
-from tests.schedule.test_auto import DENSE, DIRECTIONS, LANES, MODULE, assert_scheduled_is_the_same, schedule_of
+from tests.support.convolutions import DENSE, DIRECTIONS, LANES, MODULE, assert_scheduled_is_the_same, schedule_of
 
 IMAGE: dict[str, tuple[int, ...]] = {"input": (1, 28, 28, 32), "filter": (3, 3, 32, 32)}
 

@@ -7,7 +7,7 @@ import pytest
 from opgen.loop.parse import parse_kernel
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.schedule import apply, parse_schedule
-from tests.schedule.test_primitives import check
+from tests.support.scheduled import check
 
 TURNED = """
 kernel turned(x: float32[5, 12]) -> (y: float32[12, 5]):

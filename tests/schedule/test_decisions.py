@@ -18,8 +18,7 @@ from opgen.schedule.auto.decisions import Decisions, Path
 from opgen.schedule.default import scheduled
 from opgen.schedule.schedule import parse_schedule
 from tests.harness import random_arrays
-from tests.schedule.test_auto import DIRECTIONS, the_call
-from tests.schedule.test_products import WIDE, dense
+from tests.support.convolutions import DIRECTIONS, WIDE, dense, the_call
 
 
 def test_the_schedulers_own_come_first_and_others_are_named() -> None:

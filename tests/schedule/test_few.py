@@ -6,23 +6,17 @@ import random
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from opgen.grad.gradient import gradient
 from opgen.loop.bind import bind
-from opgen.loop.interpret import interpret
 from opgen.loop.nodes import Kernel
 from opgen.loop.parse import parse_kernel
-from opgen.loop.verify import verify
-from opgen.machine import Machine, typical
-from opgen.passes.legalize import legalize
+from opgen.machine import typical
 from opgen.passes.simplify import simplify
-from opgen.runtime.kernels.run import run_kernel
-from opgen.schedule.schedule import parse_schedule
 from opgen.spec import load
-from tests.harness import Call, random_arrays
-from tests.schedule.of_kind import scheduled_as
+from tests.harness import Call
+from tests.support.scheduled import assert_right
 
 MODULE = load(Path(__file__).parents[2] / "specs" / "nn_ops.op")
 MACHINES = {"512 bits": typical(64), "256 bits": typical(32), "few registers": replace(typical(16), registers=8)}
@@ -55,30 +49,6 @@ def strided(seed: int) -> Kernel:
     call = Call(MODULE, gradient(MODULE, op, "input"), {**shapes, "grad_output": cotangent}, attrs, dtype=dtype)
     lowered, parameters = call.kernel()
     return simplify(bind(lowered, parameters))
-
-
-def assert_right(kernel: Kernel, machine: Machine, seed: int, spoiled: bool = False, kind: str | None = None) -> str:
-    """The automatic schedule, with a plan of a `kind` if one is named, gives the interpreter's results with one and two
-    threads; gives its text.
-    """
-    schedule, after = scheduled_as(kind, kernel, machine)
-    assert parse_schedule(str(schedule)) == schedule
-    legal = legalize(after)
-    verify(legal, bounds=True)
-    shapes = {b.name: tuple(int(str(e.value)) for e in b.shape) for b in kernel.inputs}
-    inputs = random_arrays(shapes, kernel.inputs[0].dtype.name, seed)
-    if {"regroup", "rfactor"} & set(str(schedule).split()):  # few bits, so that no order rounds
-        inputs = {n: (np.round(np.clip(np.float64(x), -2, 2) * 8) / 8).astype(x.dtype) for n, x in inputs.items()}
-    if spoiled:
-        for array in inputs.values():
-            places = np.random.default_rng(seed).integers(0, array.size, 3)
-            array.reshape(-1)[places] = [np.inf, -np.inf, np.nan]
-    (expected,) = interpret(kernel, inputs, {}).values()
-    for threads in (1, 2):
-        (found,) = run_kernel(legal, inputs, {}, threads, guarded=True).values()
-        wide = [np.asarray(a, dtype=np.float64) for a in (found, expected)]
-        assert np.array_equal(*wide, equal_nan=True), f"seed {seed}\n{schedule}"
-    return str(schedule)
 
 
 @pytest.mark.parametrize("spoiled", [False, True])

@@ -14,7 +14,7 @@ from opgen.codegen.llvm.target import Target
 from opgen.grad import gradient
 from opgen.loop.bind import bind
 from opgen.loop.interpret import interpret
-from opgen.loop.nodes import Dot, Kernel
+from opgen.loop.nodes import Dot
 from opgen.loop.parse import parse_kernel
 from opgen.loop.print import print_kernel
 from opgen.loop.verify import verify
@@ -30,24 +30,10 @@ from opgen.schedule.errors import ScheduleError
 from opgen.schedule.schedule import apply, parse_schedule
 from opgen.schedule.steps import Pair
 from tests.harness import Call, random_arrays
-from tests.schedule.test_auto import DENSE, DIRECTIONS, LANES, MODULE, assert_scheduled_is_the_same, the_call
+from tests.support.convolutions import DENSE, DIRECTIONS, LANES, MODULE, assert_scheduled_is_the_same, the_call
+from tests.support.pair_product import PRODUCT, product
 
 USUAL = dataclasses.replace(typical(64), pairs=True)
-
-PRODUCT = """
-kernel product(x: bfloat16[{m}, {c}], w: bfloat16[{c}, {k}]) -> (y: float32[{m}, {k}]):
-  for i in 0..{m}:
-    for j in 0..{k}:
-      alloc acc: float32[] register
-      acc[] = 0.0f32
-      for c in 0..{c}:
-        acc[] = fma(float32(x[i, c]), float32(w[c, j]), acc[])
-      y[i, j] = acc[]
-"""
-
-
-def product(m: int, c: int, k: int) -> Kernel:
-    return parse_kernel(PRODUCT.replace("{m}", str(m)).replace("{c}", str(c)).replace("{k}", str(k)))
 
 
 def arrays(m: int, c: int, k: int, seed: int) -> dict[str, np.ndarray]:

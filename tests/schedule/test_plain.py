@@ -5,40 +5,19 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from math import prod
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from opgen.loop.bind import bind
-from opgen.loop.nodes import Kernel
 from opgen.loop.verify import verify
 from opgen.machine import Machine, typical
 from opgen.machine.model import Cache
 from opgen.passes.legalize import legalize
-from opgen.passes.simplify import simplify
 from opgen.runtime.kernels.run import run_kernel
 from opgen.schedule.default import scheduled
 from opgen.schedule.schedule import parse_schedule
-from opgen.spec import load
-from tests.harness import Call
-
-PLAIN = load(Path(__file__).parents[1] / "specs" / "plain.op")
-DTYPES = ["float32", "float64", "float16", "bfloat16"]
-Shapes = dict[str, tuple[int, ...]]
-
-
-def kernel_of(name: str, shapes: Shapes, dtype: str = "float32") -> tuple[Kernel, dict[str, float]]:
-    """The kernel of a call, sizes in place, and the values of what is left of its parameters."""
-    lowered, values = Call(PLAIN, PLAIN.op(name), shapes, {}, dtype=dtype).kernel()
-    kernel = simplify(bind(lowered, {n: v for n, v in values.items() if not isinstance(v, float)}))
-    return kernel, {n: v for n, v in values.items() if isinstance(v, float)}
-
-
-def few_bits(shapes: Shapes, dtype: str, seed: int) -> dict[str, np.ndarray]:
-    """Random quarters from -2 to 2, so that no order of a sum rounds."""
-    rng = np.random.default_rng(seed)
-    return {n: (rng.integers(-8, 9, shapes[n]) / 4).astype(dtype) for n in sorted(shapes)}
+from tests.support.machines import tiny_caches
+from tests.support.plain_ops import DTYPES, Shapes, few_bits, kernel_of, shapes_across, shapes_of_rows
 
 
 def assert_same(name: str, shapes: Shapes, dtype: str, seed: int, machine: Machine | None = None) -> str:
@@ -57,31 +36,7 @@ def assert_same(name: str, shapes: Shapes, dtype: str, seed: int, machine: Machi
     return str(schedule)
 
 
-def tiny_caches() -> Machine:
-    """Caches so small that small arrays come from afar."""
-    usual = typical()
-    return replace(usual, l1=Cache(1 << 13, 8, 64, 220e9), l2=Cache(1 << 14, 8, 64, 118e9))
-
-
 # Transpositions -----------------------------------------------------------------------------------
-
-
-def shapes_across(name: str, rng: random.Random) -> Shapes:
-    """Sizes that blocks divide, that leave remainders, and smaller than any block."""
-    sizes = [3, 4, 7, 8, 15, 16, 17, 31, 33, 48, 64, 65, 100, 128, 130, 200]
-    a, b = rng.choice(sizes), rng.choice(sizes)
-    match name:
-        case "Transpose":
-            return {"x": (a, b)}
-        case "TransposeAdd":
-            return {"x": (a, b), "z": (b, a)}
-        case "TransposeBias":
-            return {"x": (a, b), "bias": (a,)}
-        case "FlipOrder":
-            return {"x": (a, rng.randint(1, 5), b)}
-    image = (rng.randint(1, 9), rng.choice([2, 4, 7, 14]))
-    count = rng.choice([1, 2, 3])
-    return {"x": (count, *image, a) if name == "ToChannelsFirst" else (count, a, *image)}
 
 
 def sides_of(name: str, x: tuple[int, ...]) -> tuple[int, int]:
@@ -128,17 +83,6 @@ def test_dimensions_that_lie_together_are_one() -> None:
 
 
 # Sums over rows -----------------------------------------------------------------------------------
-
-
-def shapes_of_rows(name: str, rng: random.Random) -> Shapes:
-    rows = rng.choice([1, 2, 5, 8, 16, 33, 64, 100, 256])
-    columns = rng.choice([1, 2, 5, 8, 10, 16, 24, 33, 64, 100, 160, 256, 300, 512, 1000])
-    match name:
-        case "VecMat":
-            return {"a": (rows,), "b": (rows, columns)}
-        case "BiasGrad" | "AvgPoolAll":
-            return {"x": (rng.choice([1, 2, 8]), rng.randint(1, 7), rng.choice([1, 4, 8]), columns)}
-    return {"x": (rows, columns)}
 
 
 @pytest.mark.parametrize("name", ["VecMat", "SumFirst", "MaxFirst", "BiasGrad", "AvgPoolAll"])

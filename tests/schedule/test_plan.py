@@ -22,7 +22,7 @@ from opgen.schedule.auto.nests import nests
 from opgen.schedule.cost.traffic import Access, Loop, Region, Traffic, region
 from opgen.schedule.default import scheduled
 from tests.harness import Call, random_arrays
-from tests.schedule.test_auto import DENSE, MODULE
+from tests.support.convolutions import DENSE, MODULE
 
 L1 = Cache(32 * 1024, 8, 64, 220e9)
 

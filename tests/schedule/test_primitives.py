@@ -22,8 +22,9 @@ from opgen.schedule.loops import loop_names
 from opgen.schedule.schedule import Schedule, apply, parse_schedule
 from opgen.schedule.steps import Partition, Step
 from tests.schedule import kernels
-from tests.schedule.differential import Sizes, assert_same, random_inputs, specialised
+from tests.schedule.differential import random_inputs, specialised
 from tests.schedule.random_steps import Drawn
+from tests.support.scheduled import check
 
 DENSE = [
     "split k 4 -> k_o, k_i",
@@ -63,16 +64,6 @@ DENSE = [
 def test_dense(text: str, seed: int) -> None:
     sizes = kernels.random_dense(random.Random(seed))
     check(kernels.dense(), parse_schedule(text), sizes, seed)
-
-
-def check(kernel: Kernel, schedule: Schedule, sizes: Sizes, seed: int) -> None:
-    """The kernel as scheduled, as legalised, and both again with sizes bound before."""
-    scheduled = apply(kernel, schedule)
-    story = f"{schedule}{print_kernel(scheduled)}"
-    assert_same(kernel, scheduled, sizes, seed, story)
-    legal = legalize(scheduled)
-    assert_same(kernel, legal, sizes, seed, story + print_kernel(legal))
-    assert_same(kernel, specialised(legal, sizes), sizes, seed, story)
 
 
 @pytest.mark.parametrize(

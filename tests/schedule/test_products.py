@@ -7,28 +7,14 @@ from dataclasses import replace
 
 import pytest
 
+from opgen.grad import gradient
 from opgen.machine import Machine, typical
 from tests.harness import Call
-from tests.schedule.test_auto import DENSE, MODULE, assert_scheduled_is_the_same, gradient
+from tests.support.convolutions import DENSE, MODULE, WIDE, assert_scheduled_is_the_same, dense
 
-WIDE = replace(typical(64), latency=8)
-"""With two units that multiply and add: blocks stay in the first cache."""
 ALONE = replace(WIDE, cores=1)
 SMALL = replace(WIDE, l1=replace(WIDE.l1, size=8 << 10), l2=replace(WIDE.l2, size=64 << 10))
 """So small that everything comes from beyond the second cache."""
-
-
-def dense(
-    image: tuple[int, ...], outputs: int, direction: str | None = None, dtype: str = "float32", order: str = "NHWC"
-) -> Call:
-    attrs = {"strides": [1, 1, 1, 1], "padding": "SAME", "data_format": order}
-    n, h, w, c = image
-    turned = {"NHWC": lambda last: (n, h, w, last), "NCHW": lambda last: (n, last, h, w)}[order]
-    shapes = {"input": turned(c), "filter": (1, 1, c, outputs)}
-    if direction is None:
-        return Call(MODULE, DENSE, shapes, attrs, dtype=dtype)
-    shapes = {**shapes, "grad_output": turned(outputs)}
-    return Call(MODULE, gradient(MODULE, DENSE, direction), shapes, attrs, dtype=dtype)
 
 
 @pytest.mark.parametrize("machine", [WIDE, SMALL])

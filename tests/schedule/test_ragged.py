@@ -10,8 +10,8 @@ import pytest
 from opgen.machine import Machine
 from opgen.spec import load
 from tests.harness import Call
-from tests.schedule.test_auto import assert_scheduled_is_the_same
-from tests.schedule.test_epilogues import AFAR, SMALL, WIDE, conv, made, rows, slope
+from tests.support.convolutions import assert_scheduled_is_the_same
+from tests.support.epilogues import AFAR, SMALL, WIDE, conv, made, rows, slope
 
 
 @pytest.mark.parametrize("machine", [WIDE, SMALL, AFAR])

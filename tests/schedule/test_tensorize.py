@@ -32,8 +32,8 @@ from opgen.schedule.default import scheduled
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.schedule import apply, parse_schedule
 from tests.harness import Call
-from tests.schedule.test_auto import DENSE, DIRECTIONS, MODULE
-from tests.schedule.test_pair import PRODUCT, product
+from tests.support.convolutions import DENSE, DIRECTIONS, MODULE
+from tests.support.pair_product import PRODUCT, product
 
 UNIT = replace(typical(64), tiles=True)
 SAPPHIRE = Target(

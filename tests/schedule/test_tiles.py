@@ -11,7 +11,7 @@ from opgen.machine import Machine, typical
 from opgen.passes.simplify import simplify
 from opgen.schedule.default import scheduled
 from tests.harness import Call
-from tests.schedule.test_auto import DENSE, MODULE, assert_scheduled_is_the_same
+from tests.support.convolutions import DENSE, MODULE, assert_scheduled_is_the_same
 
 WIDE = typical(64)
 """A machine of 32 registers of 16 float32."""

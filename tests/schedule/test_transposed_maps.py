@@ -13,22 +13,16 @@ from opgen.loop.bind import bind
 from opgen.loop.nodes import Kernel
 from opgen.lower import Variant, lower
 from opgen.machine import typical
-from opgen.machine.model import Cache
 from opgen.passes.simplify import simplify
 from opgen.schedule.auto import overrides
 from opgen.schedule.auto.kinds import transposed_maps
 from opgen.schedule.default import scheduled
 from opgen.spec import load, load_text
 from tests.harness import Call
-from tests.schedule.test_few import assert_right
+from tests.support.machines import MACHINES, SMALL
+from tests.support.scheduled import assert_right
 
 MODULE = load(Path(__file__).parents[2] / "specs" / "nn_ops.op")
-SMALL = Cache(1 << 14, 8, 64, 1e11)
-MACHINES = {
-    "512 bits": typical(64),
-    "256 bits": typical(32),
-    "small caches": replace(typical(64), l1=replace(SMALL, size=1 << 12), l2=SMALL, cores=4),
-}
 
 
 def convolution(

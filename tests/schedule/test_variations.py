@@ -2,34 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 from opgen.loop.interpret import interpret
-from opgen.loop.nodes import Kernel
 from opgen.schedule.default import scheduled
-from opgen.schedule.errors import ScheduleError
-from opgen.schedule.schedule import Schedule, apply, parse_schedule
+from opgen.schedule.schedule import parse_schedule
 from opgen.schedule.variations import copies, variations
-from tests.schedule import kernels
-from tests.schedule.differential import shape, specialised
-
-SIZES = {"batch": 1, "height": 4, "width": 5, "channels": 3, "outputs": 32, "taps": 3}
-
-
-def kernel() -> Kernel:
-    generic = kernels.dense()
-    return specialised(generic, {p.name: SIZES.get(p.name, 2) for p in generic.parameters})
-
-
-def legal(given: Kernel, schedule: Schedule) -> Iterator[tuple[Schedule, Kernel]]:
-    for other in variations(schedule):
-        with contextlib.suppress(ScheduleError):
-            yield other, apply(given, other)
+from tests.schedule.differential import shape
+from tests.support.variations import kernel, legal
 
 
 def test_variations_are_schedules() -> None:

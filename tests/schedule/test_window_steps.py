@@ -8,8 +8,8 @@ from opgen.loop.bind import bind
 from opgen.lower import Variant, lower
 from opgen.passes.simplify import simplify
 from opgen.spec import load_text
-from tests.schedule.test_few import assert_right
-from tests.schedule.test_transposed_maps import MACHINES
+from tests.support.machines import MACHINES
+from tests.support.scheduled import assert_right
 
 MODULE = load_text(
     """

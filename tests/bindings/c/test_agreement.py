@@ -10,7 +10,7 @@ import pytest
 from opgen.spec.model.model import OpSpec
 from tests.bindings.c.library import Library, built, inputs_of
 from tests.bindings.modules import OPS, SAMPLES, SIZES, spec
-from tests.bindings.test_agreement import _by_solve, _call
+from tests.support.random_calls import by_solve, random_arguments
 
 CASES = [(path, op.name) for path in (OPS, SAMPLES, SIZES) for op in spec(path).ops]
 
@@ -39,11 +39,11 @@ def test_shapes_and_messages(path: Any, name: str, seed: int) -> None:
     rng = random.Random(f"{name} {seed}")
     compared = wrong = 0
     for _ in range(300):
-        shapes, vectors, attrs = _call(rng, op)
+        shapes, vectors, attrs = random_arguments(rng, op)
         if not all(_expressible(op, n, v) for n, v in attrs.items()):
             continue
         given = {n: v for n, v in attrs.items() if v is not None}
-        expected = _by_solve(path, op, shapes, vectors, given)
+        expected = by_solve(path, op, shapes, vectors, given)
         found = library.shape(op, inputs_of(op, shapes, vectors), given)
         assert found == expected, (seed, shapes, vectors, attrs)
         compared += 1

@@ -17,7 +17,7 @@ from opgen.grad import load
 from opgen.runtime.memory.guard import AnyArray, guarded_copy, guarded_empty
 from opgen.spec.model.model import Module
 from tests.bindings.c.library import INVALID, OK, Library, of
-from tests.compiler.test_limits import LARGE, op_text, term
+from tests.support.wide_terms import LARGE, op_text, term
 
 OPS = 16
 FUNCTIONS = """function part(n, k) -> result {

@@ -12,7 +12,7 @@ from opgen.bindings.c.build import Options, build
 from opgen.bindings.c.parallel import loop_object
 from opgen.codegen.llvm.target import Target
 from opgen.grad.load import load
-from tests.bindings.c.test_threads import SPEC
+from tests.support.matrix_product import SPEC
 
 COMMON = r"""
 #include <dirent.h>

@@ -21,19 +21,9 @@ from opgen.passes.simplify import simplify
 from opgen.runtime.kernels.run import evaluate
 from opgen.runtime.threads import openmp
 from tests.bindings.modules import spec
+from tests.support.matrix_product import SPEC
 
 ROOT = Path(__file__).resolve().parents[3]
-SPEC = '''
-"""Products."""
-op MatMul {
-  """A product of matrices."""
-  type T in {float32}
-  input x: T[n, k] """The left one."""
-  input w: T[k, m] """The right one."""
-  output y: T[n, m] """The product."""
-  y[i, j] = sum[q < k](x[i, q] * w[q, j])
-}
-'''
 
 _PROGRAM = """
 import os, resource, sys

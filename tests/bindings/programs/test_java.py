@@ -16,7 +16,7 @@ from opgen.dtypes import DTYPES
 from opgen.runtime.measuring.random_inputs import drawn
 from tests.bindings.java.library import FLAGS, JDK, KITS, WHY_NOT, Jdk, version
 from tests.bindings.modules import ROOT
-from tests.bindings.programs.test_build import command, images, table, words
+from tests.support.small_models import command, images, table, words
 
 GENERIC = ROOT / "tests" / "specs" / "generic.op"
 SOURCES = Path(__file__).parent / "java"

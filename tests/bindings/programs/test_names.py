@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 from opgen.bindings.programs.view import distinct, identifier
 from tests.bindings.cpp.library import WARNINGS
 from tests.bindings.java.library import JDK
-from tests.bindings.programs.test_build import command
+from tests.support.small_models import command
 
 
 def _words(text: str) -> list[str]:

@@ -18,6 +18,7 @@ from opgen.loop.parse import parse_kernel
 from opgen.runtime.devices import emulation
 from opgen.runtime.devices.emulation import EmulatedKernel, compile_emulated, run_emulated
 from tests.codegen.cuda.kernels import ARRAYS, CASES, PRODUCT, STEPS, UNEVEN, Array, Case, conversions
+from tests.support.arrays import assert_same
 
 pytestmark = pytest.mark.skipif(emulation.compiler() is None, reason="there is no C++ compiler")
 
@@ -26,22 +27,6 @@ pytestmark = pytest.mark.skipif(emulation.compiler() is None, reason="there is n
 def compiled() -> dict[str, EmulatedKernel]:
     kernels = {case.kernel.name: case.kernel for case in CASES}
     return dict(zip(kernels, compile_emulated(list(kernels.values())), strict=True))
-
-
-def assert_same(found: Array, expected: Array, exact: bool, where: str) -> None:
-    """Equal to the bit, but that any NaN equals any other; or within some last bits."""
-    assert found.dtype == expected.dtype, where
-    assert found.shape == expected.shape, where
-    if found.dtype.kind in "biu":
-        np.testing.assert_array_equal(found, expected, where)
-        return
-    with np.errstate(invalid="ignore"):  # of signalling NaNs
-        wide, other = found.astype(np.float64), expected.astype(np.float64)
-    if not exact:
-        np.testing.assert_allclose(wide, other, rtol=16 * np.finfo(found.dtype).eps, err_msg=where)
-        return
-    np.testing.assert_array_equal(wide, other, where)
-    np.testing.assert_array_equal(np.signbit(wide) & ~np.isnan(wide), np.signbit(other) & ~np.isnan(other), where)
 
 
 @pytest.mark.parametrize("seed", range(3))

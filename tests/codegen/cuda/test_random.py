@@ -32,8 +32,8 @@ from opgen.loop.nodes import (
 from opgen.loop.print import print_kernel
 from opgen.runtime.devices import emulation
 from tests.codegen.cuda.kernels import sample
-from tests.codegen.cuda.test_emulated import assert_same
 from tests.loop.strategies import OPERATIONS
+from tests.support.arrays import assert_same
 
 pytestmark = pytest.mark.skipif(emulation.compiler() is None, reason="there is no C++ compiler")
 

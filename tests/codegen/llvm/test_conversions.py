@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import ml_dtypes
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -12,20 +11,13 @@ from numpy.typing import NDArray
 from opgen.codegen.llvm.compile import assembly
 from opgen.codegen.llvm.emit import emit
 from opgen.codegen.llvm.target import Target
-from opgen.dtypes import BFLOAT16, BOOL, DTYPES, FLOAT16, FLOAT32, FLOAT64, DType, wrap
+from opgen.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, DType, wrap
 from opgen.loop import build as b
 from opgen.loop.nodes import Call
 from tests.codegen.llvm.jit import Compiled
 from tests.codegen.llvm.kernels import elementwise
+from tests.support.elementwise import INTEGERS, NUMPY
 
-NUMPY = {
-    "bool": np.dtype(np.bool_),
-    **{d.name: np.dtype(d.name) for d in DTYPES.values() if d.is_int and not d.is_bits},
-    "float16": np.dtype(np.float16),
-    "bfloat16": np.dtype(ml_dtypes.bfloat16),
-    "float32": np.dtype(np.float32),
-    "float64": np.dtype(np.float64),
-}
 SMALL = [FLOAT16, BFLOAT16]
 TARGETS = ["generic", "x86-64-v3", "host"]
 PATTERNS = np.arange(65536, dtype=np.uint16)
@@ -159,7 +151,6 @@ def test_generic_and_host_agree_bit_for_bit_on_random_patterns(seed: int, small:
     assert_same(host, nearest(values, small), values)
 
 
-INTEGERS = [d for d in DTYPES.values() if d.is_int and not d.is_bits]
 NUMBERS = [0, 1, -1, 127, -128, 255, 256, 257, 2049, 65504, 65519, 65520, -65520, 2**24 + 1, 2**31 - 1, -(2**31)]
 NUMBERS += [2**53 + 1, 2**62 + 2**54, 2**62 + 2**54 + 1, 2**62 + 2**54 - 1, -(2**62) - 2**54 - 1]
 NUMBERS += [2**63 - 1, -(2**63), 2**40 + 2**32, 2**40 + 2**32 + 1, 2**63 + 2**55, 2**63 + 2**55 + 1, 2**64 - 1]

@@ -15,23 +15,13 @@ from opgen.diagnostics import InternalError
 from opgen.dtypes import BOOL, FLOAT16, FLOAT32, FLOAT64, DType, wrap
 from opgen.loop import build as b
 from opgen.loop.nodes import Binary, Broadcast, Call, Compare, Const, Expr, Ramp, Select, Type, Unary
-from tests.codegen.llvm.jit import Compiled
 from tests.codegen.llvm.kernels import elementwise
-from tests.codegen.llvm.test_conversions import INTEGERS, NUMPY
+from tests.support.elementwise import INTEGERS, NUMPY, bits, run
 
 LANES = [1, 4]
 FLOATS = [FLOAT32, FLOAT64]
 INTS = [0, 1, -1, 2, 3, -3, 7, -7, 8, -8, 100, 12345, -12345, 2**31 - 1, -(2**31)]
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.1, 3.5, math.inf, -math.inf, math.nan, 1e-45, 1e-310, 3e38, 7.25, -2.5]
-
-
-def run(of: object, inputs: list[NDArray], types: list[DType], output: DType, lanes: int, target: str) -> NDArray:
-    count = len(inputs[0])
-    padded = [np.concatenate([a, np.ones(-count % lanes, a.dtype)]) for a in inputs]
-    kernel = Compiled(elementwise(types, output, of, lanes=lanes), Target.from_name(target))
-    result = np.empty(len(padded[0]), NUMPY[output.name])
-    assert kernel(*padded, result, n=len(result) // lanes) == 0
-    return result[:count]
 
 
 def extremes(dtype: DType) -> list[int]:
@@ -44,10 +34,6 @@ def pairs(values: list[float], dtype: DType) -> tuple[NDArray, NDArray]:
         own = np.array(values, NUMPY[dtype.name])
     left, right = np.meshgrid(own, own)
     return left.ravel().copy(), right.ravel().copy()
-
-
-def bits(a: NDArray) -> NDArray:
-    return a.view(np.uint32 if a.dtype.itemsize == 4 else np.uint64)
 
 
 def assert_same_floats(got: NDArray, want: NDArray) -> None:

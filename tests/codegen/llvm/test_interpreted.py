@@ -43,7 +43,7 @@ from opgen.loop.print import print_kernel
 from tests.codegen.llvm.guard import Guarded
 from tests.codegen.llvm.jit import Compiled
 from tests.codegen.llvm.kernels import tile
-from tests.codegen.llvm.test_conversions import NUMPY
+from tests.support.elementwise import NUMPY
 
 TYPES = [d for d in DTYPES.values() if not d.is_bits]
 COUNT = 48

@@ -38,7 +38,7 @@ from opgen.runtime.kernels.run import run_kernel
 from opgen.schedule.schedule import apply, parse_schedule
 from tests.codegen.llvm.guard import Guarded
 from tests.codegen.llvm.jit import Compiled
-from tests.codegen.llvm.test_conversions import NUMPY
+from tests.support.elementwise import NUMPY
 
 LANES = 8
 TYPES = [FLOAT32, FLOAT64, INT32, FLOAT16, BOOL]

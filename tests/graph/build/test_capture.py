@@ -22,27 +22,12 @@ from opgen.graph.kernels.interpret import interpret
 from opgen.runtime.call.recording import CaptureError, Symbol
 from opgen.spec.call.arguments import CallError
 from tests.graph.random_graphs import campaign, random_inputs, same_bits
+from tests.support.graphs import OPS, replayed
 
-OPS = opgen.load(Path(__file__).parents[1] / "ops.op")
 NN = opgen.load(Path(__file__).parents[3] / "specs" / "nn_ops.op")
 X: dict[str, Kind] = {"x": (FLOAT32, (2, 3))}
 
 
-def replayed(graph: Graph) -> Callable[..., tuple[Any, ...]]:
-    """A function of the graph's inputs that calls its nodes' ops."""
-
-    def function(*inputs: Any) -> tuple[Any, ...]:
-        values = dict(zip((v.name for v in graph.inputs), inputs, strict=True))
-        values |= {name: constant.data.array for name, constant in graph.constant.items()}
-        for node in graph.nodes:
-            spec = node.op.spec
-            tensors = {t.name: values[name] for t, name in zip(spec.tensors, node.inputs, strict=True)}
-            given = {name: list(v) if isinstance(v, tuple) else v for name, v in node.attributes}
-            results = getattr(OPS, spec.function_name)(**tensors, **given)
-            values |= zip(node.outputs, results if isinstance(results, tuple) else (results,), strict=True)
-        return tuple(values[name] for name in graph.outputs)
-
-    return function
 
 
 @campaign(60)

@@ -16,9 +16,9 @@ from opgen.graph.compiled.compiled import CompiledModel
 from opgen.graph.ir.nodes import Data
 from opgen.runtime.call.tensors import Array
 from opgen.spec.loading import load_text
-from tests.graph.program.test_program import chain
 from tests.graph.random_graphs import MODULE
 from tests.graph.steps import OPS
+from tests.support.graphs import chain
 
 ONES = [1, 1, 1, 1]
 

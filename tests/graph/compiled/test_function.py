@@ -14,8 +14,8 @@ import opgen
 from opgen.diagnostics.calls import ArgumentTypeError, ArgumentValueError
 from opgen.graph.compiled import function as functions
 from opgen.runtime.call.recording import CaptureError
-from tests.graph.build.test_capture import replayed
 from tests.graph.random_graphs import campaign, random_inputs, same_bits
+from tests.support.graphs import replayed
 
 OPS = opgen.load(Path(__file__).parents[1] / "ops.op")
 X = np.arange(6, dtype=np.float32).reshape(2, 3)

@@ -25,20 +25,12 @@ from opgen.graph.kernels.interpret import interpret
 from opgen.graph.passes.fuse import FUSE
 from opgen.spec.call.environment import AttrStored
 from opgen.spec.loading import load_text
-from opgen.spec.unparse import write_op
 from tests.graph.random_graphs import assert_same, campaign, random_inputs
 from tests.graph.steps import NN, Steps, uniform
+from tests.support.graphs import assert_reads_back
 
 COMPOSED: list[int] = []
 """How many nodes were put together in the random tests."""
-
-
-def assert_reads_back(node: Node) -> None:
-    """Asserts that an op prints as a spec that is fine, and is that op."""
-    text = write_op(node.op.module, node.op.spec)
-    module = load_text(text, "composed.op")
-    assert module.ops == (node.op.spec,), text
-    assert set(module.functions) == set(node.op.functions)
 
 
 def groups(graph: Graph) -> Iterator[tuple[Node, ...]]:

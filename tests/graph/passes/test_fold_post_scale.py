@@ -7,14 +7,14 @@ import pytest
 
 from opgen.graph.ir.nodes import Graph
 from opgen.graph.kernels.interpret import interpret
-from opgen.graph.passes.base import Pass, Report, run_passes
+from opgen.graph.passes.base import run_passes
 from opgen.graph.passes.dead import DEAD
 from opgen.graph.passes.fold import FOLD
 from opgen.graph.passes.fold_post_scale import AFFINE
 from opgen.graph.passes.fuse import FUSE
-from tests.graph.fusion.test_compose import assert_reads_back
-from tests.graph.random_graphs import assert_same, campaign, random_inputs
+from tests.graph.random_graphs import campaign
 from tests.graph.steps import NN, Steps, uniform
+from tests.support.graphs import assert_folds, assert_reads_back
 
 WINDOWS = {"strides": (1, 2, 2, 1), "padding": "SAME", "dilations": (1, 1, 1, 1)}
 
@@ -82,18 +82,6 @@ def test_sixteen_bits_stay() -> None:
     y = steps("MatMul", steps.input(4, 5, dtype="float16"), steps.random(5, 6, dtype="float16"))
     graph = steps.graph(steps("Mul", y, steps.random(1, 6, dtype="float16")))
     assert AFFINE.run(graph) is graph
-
-
-def assert_folds(each: Pass, graph: Graph) -> None:
-    """Where nothing is folded nothing changes; sums of small integers and halves are exact."""
-    report = Report()
-    found = each.run(graph, report)
-    inputs = random_inputs(graph)
-    if report.notes:
-        for a, b in zip(interpret(found, inputs), interpret(graph, inputs), strict=True):
-            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
-    else:
-        assert_same(interpret(found, inputs), interpret(graph, inputs))
 
 
 @campaign(40)

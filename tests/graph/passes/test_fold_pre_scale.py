@@ -16,10 +16,9 @@ from opgen.graph.passes.dead import DEAD
 from opgen.graph.passes.fold import FOLD
 from opgen.graph.passes.fold_pre_scale import AHEAD
 from opgen.graph.passes.fuse import FUSE
-from tests.graph.fusion.test_compose import assert_reads_back
-from tests.graph.passes.test_fold_post_scale import assert_folds
 from tests.graph.random_graphs import SEED, campaign
 from tests.graph.steps import NN, Steps, uniform
+from tests.support.graphs import assert_folds, assert_reads_back
 
 MADE = ("ScaleAndMove",)
 

@@ -17,9 +17,9 @@ from opgen.graph.kernels.interpret import interpret
 from opgen.graph.passes.base import Report
 from opgen.graph.passes.fuse import FUSE
 from opgen.spec.model import model as m
-from tests.graph.fusion.test_compose import assert_reads_back
 from tests.graph.random_graphs import assert_same, campaign, random_inputs
 from tests.graph.steps import NN, Steps, uniform
+from tests.support.graphs import assert_reads_back
 
 WINDOWS = {"strides": (1, 1, 1, 1), "padding": "SAME", "dilations": (1, 1, 1, 1)}
 

@@ -24,6 +24,7 @@ from opgen.graph.program.weights import array_of
 from opgen.runtime.threads import get_num_threads, set_num_threads
 from tests.graph.random_graphs import assert_same, campaign, random_inputs
 from tests.graph.steps import NN, Steps, uniform
+from tests.support.graphs import chain
 
 
 def results(model: CompiledModel, inputs: dict[str, Array]) -> tuple[Array, ...]:
@@ -95,16 +96,6 @@ def test_what_depends_on_constants_alone_is_prepared_once() -> None:
     result = np.empty(graph.value[graph.outputs[0]].shape, np.float32)
     whole.bind()([inputs["x0"].ctypes.data, result.ctypes.data])
     assert_same((result,), found)
-
-
-def chain(length: int, rows: int = 5, columns: int = 7) -> Graph:
-    """Additions one after the other."""
-    steps = Steps()
-    x = steps.input(rows, columns)
-    y = steps.input(1, columns)
-    for _ in range(length):
-        x = steps("Add", x, y)
-    return steps.graph(x)
 
 
 def of_any_size(length: int) -> CompiledModel:

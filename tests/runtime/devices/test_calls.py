@@ -19,22 +19,13 @@ from opgen.runtime.devices import cuda_driver, emulation
 from opgen.runtime.devices.arrays import DeviceArray
 from tests.bindings.modules import OPS, SAMPLES, imported, spec
 from tests.codegen.cuda.fake import Foreign, Shared
-from tests.golden.load import Case, cases
+from tests.golden.load import cases
+from tests.support.recorded import small_case
 
 pytestmark = pytest.mark.skipif(emulation.compiler() is None, reason="there is no C++ compiler")
 
 A = np.arange(6, dtype=np.float32).reshape(2, 3)
 B = np.arange(12, dtype=np.float32).reshape(3, 4) - 5
-
-
-def small_case(op: str) -> Case:
-    """A small recorded call of an op, with values that every type can hold."""
-    usable = [c for c in cases() if c.op == op and _size(c) > 60]
-    return min((c for c in usable if 0.5 < np.abs(c.reference).max(initial=0) < 100), key=_size)
-
-
-def _size(case: Case) -> int:
-    return sum(a.size for a in case.tensors.values())
 
 
 CALLS = [

@@ -14,7 +14,7 @@ from opgen.diagnostics.devices import DeviceError
 from opgen.runtime.devices import emulation
 from tests.bindings.modules import OPS
 from tests.codegen.cuda.fake import Foreign, Shared
-from tests.runtime.devices.test_calls import small_case
+from tests.support.recorded import small_case
 
 pytestmark = pytest.mark.skipif(emulation.compiler() is None, reason="there is no C++ compiler")
 

@@ -11,7 +11,7 @@ import pytest
 from opgen.diagnostics import DiagnosticError
 from opgen.spec import format_source, load_text
 from opgen.spec.generic.forms import check_forms
-from tests.spec.test_fuzz import mutate
+from tests.support.mutation import mutate
 
 TEXT = (Path(__file__).parents[2] / "specs/generic.op").read_text(encoding="utf-8")
 PARTS = re.split(r"(?m)^(?=op |function )", TEXT)[1:]
