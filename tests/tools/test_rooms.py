@@ -28,3 +28,18 @@ def test_the_files_that_a_page_names_are_there(page: Path) -> None:
 
     named = [n for n in NAMED.findall(page.read_text()) if n.islower()]
     assert [n for n in named if not found(n)] == []
+
+
+def test_the_table_of_contributing_has_every_package_in_the_order_of_imports() -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text()
+    rows = re.findall(r"^\| ((?:`[\w./]+`(?:, )?)+) \|", page, re.MULTILINE)
+    named = [name.removesuffix("/").removesuffix(".py") for row in rows for name in re.findall(r"`([^`]+)`", row)]
+    folders = {room.name for room in ROOMS}
+    assert folders <= set(named), folders - set(named)
+
+    contract = re.search(r"^layers = \[\n(.*?)^\]", (ROOT / "pyproject.toml").read_text(), re.MULTILINE | re.DOTALL)
+    assert contract is not None
+    layers = re.findall(r'^ *"(.*)",$', contract[1], re.MULTILINE)[::-1]
+    layer = {name.removeprefix("opgen."): n for n, names in enumerate(layers) for name in names.split(" | ")}
+    assert sorted(named) == sorted(layer)
+    assert [layer[name] for name in named] == sorted(layer.values())

@@ -1,10 +1,10 @@
 """The programs of one model: one for each combination of its inputs' sizes, made when it is first needed.
 
-Bounds.  At most PROGRAMS are kept, those used last.  The first SPECIAL combinations of sizes (`variety.py`) get kernels
-made for them.  The kernels of further ones have as parameters what has varied in the model so far, and nothing else
-(`opened.py`): they are shared by all sizes from 64 on, from 16 on, and below, so that new sizes add none to what there
-is, but where something varies for the first time.  OPGEN_SPECIALIZE says otherwise, as for single ops: `always` (for
-their sizes alone), or `never` (for all calls of their ops).
+Bounds.  At most PROGRAMS are kept, those used last.  The first SPECIAL combinations of sizes (`bucketing.py`) get
+kernels made for them.  The kernels of further ones have as parameters what has varied in the model so far, and nothing
+else: they are shared by all sizes from 64 on, from 16 on, and below, so that new sizes add none to what there is, but
+where something varies for the first time.  OPGEN_SPECIALIZE says otherwise, as for single ops: `always` (for their
+sizes alone), or `never` (for all calls of their ops).
 Each run has an arena of its own while it lasts; kept are as many as there were runs at once, none larger than the
 largest program that is kept needs.  Weights, and what kernels prepare of them, are shared by all programs.
 """

@@ -1,6 +1,6 @@
 """Ops used in ops, as they are written: `let p = Op(x)` told from a call of a shape function, and which op first.
 
-What such a call means is in `inlining.py`.
+What such a call means is in `opgen/spec/inline/inlining.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Functions that stand for expressions: `function cubed(x) = x * x * x`.
 
 Each call is replaced by the value with what the call gives in place of the parameters, before anything else looks at
-an op, so that no later room knows of them.  A value depends on its parameters alone.
+an op, so that no later package knows of them.  A value depends on its parameters alone.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     y[i] = argmax[j](x[i, j])
 
-is what two reductions make, so that no later room has to know of it:
+is what two reductions make, so that no later package has to know of it:
 
     let y_max[i] = max[j](x[i, j])
     y[i] = int64(min[j if x[i, j] == y_max[i] or x[i, j] != x[i, j]](uint64(j)))

@@ -1,4 +1,4 @@
-"""The expressions of a syntax tree, and the names and texts in all of it; `syntax.py` says what holds for trees."""
+"""The expressions of a syntax tree, and the names and texts in all of it; `nodes.py` says what holds for trees."""
 
 from __future__ import annotations
 

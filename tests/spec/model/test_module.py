@@ -6,7 +6,7 @@ import pickle
 
 from opgen.spec import load
 from opgen.spec.model import model as m
-from tests.spec.test_load import ROOT
+from tests.support.repository import ROOT
 
 ONNX = ROOT / "specs" / "onnx" / "onnx_ops.op"
 
