@@ -12,14 +12,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, TypeAlias, TypeVar, get_args
 
+from opgen.cache import pickled
 from opgen.codegen import cuda
 from opgen.codegen.cuda import CudaProgram
 from opgen.codegen.llvm.target import Target
 from opgen.compiler import keys, transfer, tuned
 from opgen.compiler.choose import Choice, choose
 from opgen.compiler.cuda import ptx
+from opgen.compiler.object import ObjectCode
 from opgen.compiler.parts import Part
 from opgen.compiler.request import Compilation, Cuda, OpVariant, Pairs
 from opgen.compiler.sharing import Work, is_for_one, work_of
@@ -31,7 +34,7 @@ from opgen.loop.print import print_kernel
 from opgen.passes.apart import taken_apart
 from opgen.passes.in_place import in_place
 from opgen.passes.legalize import legalize
-from opgen.schedule.default import default_schedule
+from opgen.schedule.default import default_schedule, scheduled
 from opgen.schedule.estimate import seconds
 from opgen.schedule.fallback import unless_broken
 from opgen.schedule.schedule import Schedule, apply
@@ -124,6 +127,21 @@ class Artifact:
         """The key of the object code in the kernel cache."""
         return keys.kernel_key(self.loop, self.request, self._target)
 
+    def kept(self) -> ObjectCode | None:
+        """The object code that the cache keeps; None if it has none."""
+        return pickled.take(self.key, ObjectCode)
+
+    def build(self) -> ObjectCode:
+        """Make the object code, and keep it."""
+        made = self._object(self._coded.main)
+        pickled.put(self.key, made)
+        return made
+
+    @cached_property
+    def object_code(self) -> ObjectCode:
+        """The object code, with what is to be known to load and call it: from the cache, or built."""
+        return self.kept() or self.build()
+
     @cached_property
     def scheduled_parts(self) -> Scheduled:
         """The schedule, and what the kernel becomes by it, to the end of LLVM IR."""
@@ -161,11 +179,7 @@ class Artifact:
         """The object file, or for a CUDA device what its driver loads."""
         if isinstance(self.request.target, Cuda):
             return ptx.binary(self.cuda, self.request.target.capability)
-        found = self.scheduled_parts
-        code = unless_broken(f"the kernel {self.loop.name}", lambda: _codes(found))
-        if code is None:  # LLVM breaks where the emitter does not
-            found = self.__dict__["scheduled_parts"] = self._scheduled(_codes)
-        return found.main.code
+        return self._coded.main.code
 
     @property
     def code_hash(self) -> str:
@@ -202,10 +216,15 @@ class Artifact:
         return unless_broken("the estimate of a kernel's time", lambda: seconds(self.loop, self._target.machine))
 
     @cached_property
+    def is_short(self) -> bool:
+        """True if the thread that calls the kernel is to do all its work, parallel loops or not."""
+        short = unless_broken("the estimate of a kernel's time", lambda: is_for_one(self.loop, self._target.machine))
+        return bool(short)
+
+    @property
     def alone(self) -> bool:
         """True if the thread that calls the kernel does all its work: the kernel is short, or has no parallel loop."""
-        short = unless_broken("the estimate of a kernel's time", lambda: is_for_one(self.loop, self._target.machine))
-        return bool(short) or not self.scheduled_parts.main.parallel
+        return self.is_short or not self.scheduled_parts.main.parallel
 
     @cached_property
     def work(self) -> Work:
@@ -289,8 +308,28 @@ class Artifact:
         given = self.request.schedule
         if given == "finished":
             return Schedule(), self.loop
-        schedule = given if isinstance(given, Schedule) else default_schedule(self.loop, "cuda")
-        return schedule, apply(self.loop, schedule)
+        return (given, apply(self.loop, given)) if isinstance(given, Schedule) else scheduled(self.loop, "cuda")
+
+    @cached_property
+    def _coded(self) -> Scheduled:
+        """The parts with their object code, by the first schedule of which that can be made."""
+        found: Scheduled | None = self.__dict__.get("scheduled_parts")
+        if found is not None and (unless_broken(f"the kernel {self.loop.name}", partial(_codes, found)) is not None):
+            return found
+        found = self.__dict__["scheduled_parts"] = self._scheduled(_codes)
+        return found
+
+    def _object(self, part: Part) -> ObjectCode:
+        """The object code of a part, and with that of the main one what comes before it."""
+        names = [x.name for x in self.loop.inputs]
+        reads = tuple(names.index(x.name) for x in part.legal.inputs if x.name in names)
+        found = ObjectCode(part.code, part.symbol, part.parallel, reads, part.workspace)
+        if part is self.first:
+            return found
+        tensors = self.request.tensors
+        held = tuple((names.index(tensors[operand]), result) for operand, result in self.in_place)
+        first = None if self.first is None else self._object(self.first)
+        return replace(found, in_place=held, first=first, made=self.made)
 
     def _scheduled(self, check: Callable[[Scheduled], object]) -> Scheduled:
         """The kernel by the first schedule, of those that come into question, which passes a check."""

@@ -58,11 +58,21 @@ def kernel_key(kernel: Kernel, request: Compilation, target: Target) -> str:
         "compiler": toolchain.compiler_fingerprint(),
         "machine": repr(target.machine),
         "schedule": str(request.schedule),
-        "tuned": tuned.digest() if request.schedule == "tuned" else "",
+        "tuned": _tuned(kernel, request, target),
         "places": repr((constants, pairs)),
         "like": repr([value for _, value in request.opening.like]),
     }
     return cache.key_of(identity)
+
+
+def _tuned(kernel: Kernel, request: Compilation, target: Target) -> str:
+    """The tuned schedule that a kernel gets; all of them where that of another is transferred to it."""
+    if request.schedule != "tuned":
+        return ""
+    if request.opening.like:
+        return tuned.digest()
+    found = tuned.entry_for(kernel, target)
+    return "" if found is None else repr(found.schedule)
 
 
 def symbol(key: str) -> str:

@@ -253,12 +253,17 @@ def by_default(kernel: Kernel, target: Target, make: Callable[[Schedule, Kernel]
     return built(kernel, lambda check: scheduled(kernel, "cpu", target.machine, check=check), make)
 
 
+def entry_for(kernel: Kernel, target: Target) -> Entry | None:
+    """The entry of a (simplified) kernel, if there is one that was not refused."""
+    usable = {e.key: e for e in entries() if not e.refused}
+    return usable.get(key_of(kernel, target)) if usable else None
+
+
 def _tuned(kernel: Kernel, target: Target) -> tuple[Schedule, Kernel] | None:
     from opgen.schedule.schedule import apply, parse_schedule
     from opgen.schedule.targets import require_target
 
-    usable = {e.key: e for e in entries() if not e.refused}
-    entry = usable.get(key_of(kernel, target)) if usable else None
+    entry = entry_for(kernel, target)
     if entry is None:
         return None
     try:

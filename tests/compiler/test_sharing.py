@@ -10,7 +10,7 @@ import pytest
 import opgen
 from generated import nn_ops
 from opgen.runtime import threads
-from opgen.runtime.kernels import kernel
+from opgen.runtime.kernels import kernel, loaded
 
 
 def call(size: int) -> np.ndarray:
@@ -28,7 +28,7 @@ def test_small_work_is_done_by_the_caller_alone(size: int, shares: bool, monkeyp
         made.append(self)
 
     monkeypatch.setattr(kernel.CompiledKernel, "__init__", recorded)
-    kernel.forget_kernels()
+    loaded.forget()
     call(size)
     assert [k.parallel for k in made] == [shares]
     bound = made[0].words((0,) * len(made[0].kernel.buffers), (), 2)

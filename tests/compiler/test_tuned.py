@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from opgen.compiler import sharing, toolchain, tuned
+from opgen.compiler.request import Compilation
 from opgen.loop.nodes import Binary, Const, Store
 from opgen.loop.parse import parse_kernel
 from opgen.loop.walk import map_stmt
@@ -42,7 +43,7 @@ def test_a_kept_schedule_is_preferred_and_forgotten() -> None:
     assert after == apply(given, other)
     renamed = dataclasses.replace(given, name="another_name")
     assert tuned.scheduled(renamed, host)[0] == other
-    assert specialize.build(given).kernel != specialize.build(renamed).kernel
+    assert specialize.build(Compilation(given, host)).kernel != specialize.build(Compilation(renamed, host)).kernel
     assert tuned.forget("Op") == 1
     assert tuned.entries() == ()
     assert tuned.scheduled(given, host)[0] == default
@@ -144,7 +145,7 @@ def test_schedules_are_timed_by_as_many_threads_as_calls_take(
 ) -> None:
     given = parse_kernel(ROWS)
     monkeypatch.setattr(sharing, "WORTH_SHARING", worth)
-    assert specialize.build(given).parallel == parallel
+    assert specialize.build(Compilation(given, toolchain.host())).parallel == parallel
     built: list[bool] = []
     compiled = tuner.compile_kernel
 

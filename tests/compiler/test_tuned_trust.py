@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from opgen.compiler import toolchain, tuned
+from opgen.compiler.request import Compilation
 from opgen.diagnostics import UserError
 from opgen.runtime.call import specialize
 from opgen.schedule.default import default_schedule
@@ -176,7 +177,7 @@ ABSURD = {
 def test_an_absurd_schedule_is_marked_and_the_default_built(text: str) -> None:
     given = kernel()
     tuned.store(dataclasses.replace(tuned.entries()[0], schedule=tuple(text.strip().split("\n"))))
-    assert specialize.build(given).kernel.name == given.name
+    assert specialize.build(Compilation(given, toolchain.host())).kernel.name == given.name
     (kept,) = tuned.entries()
     assert ABSURD[text] in kept.refused
 

@@ -16,7 +16,7 @@ import pytest
 import opgen
 from opgen.cache import directory
 from opgen.cache import entries as cache
-from opgen.graph.kernels.code import Loaded
+from opgen.runtime.kernels.loaded import Loaded
 from tests.support.known_weights import drawn, layers
 
 EXPECTED_BY = (drawn(64, 128, seed=1), drawn(128, 64, seed=2))
@@ -107,7 +107,7 @@ def test_a_disk_on_which_things_go_wrong(path: Path, seed: int, monkeypatch: pyt
     monkeypatch.setattr(directory, "write", faults.write)
     monkeypatch.setattr(directory, "read", faults.read)
     for _ in range(2):
-        monkeypatch.setattr("opgen.graph.kernels.code._loaded", Loaded())
+        monkeypatch.setattr("opgen.runtime.kernels.loaded._loaded", Loaded())
         check(path, range(1, 4))
 
 
@@ -123,6 +123,6 @@ def test_without_a_cache_a_program_has_more_kernels_than_stay_loaded(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPGEN_CACHE", "off")
-    monkeypatch.setattr("opgen.graph.kernels.code.SPARE", 0)
-    monkeypatch.setattr("opgen.graph.kernels.code._loaded", Loaded())
+    monkeypatch.setattr("opgen.runtime.kernels.loaded.SPARE", 0)
+    monkeypatch.setattr("opgen.runtime.kernels.loaded._loaded", Loaded())
     check(path, range(1, 3))

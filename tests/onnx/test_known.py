@@ -17,7 +17,7 @@ from opgen.diagnostics.calls import ArgumentValueError
 from opgen.files import FileRefusedError
 from opgen.graph.compiled.staged import StagedModel
 from opgen.graph.ir.values import Array
-from opgen.graph.kernels.code import Loaded
+from opgen.runtime.kernels.loaded import Loaded
 from tests.onnx.models import float_input, model, node
 from tests.support.kernels import output_of
 from tests.support.known_weights import drawn, layers
@@ -33,7 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in another process: no kernel is loaded."""
-    monkeypatch.setattr("opgen.graph.kernels.code._loaded", Loaded())
+    monkeypatch.setattr("opgen.runtime.kernels.loaded._loaded", Loaded())
 
 
 def unread(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from opgen.runtime.kernels import kernel
+from opgen.runtime.kernels import loaded
 
 
 @pytest.fixture(autouse=True)
@@ -15,5 +15,5 @@ def cache_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "cache"
     monkeypatch.setenv("OPGEN_CACHE_DIR", str(path))
     monkeypatch.delenv("OPGEN_CACHE", raising=False)
-    kernel.forget_kernels()
+    loaded.forget()
     return path

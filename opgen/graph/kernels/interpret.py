@@ -9,13 +9,14 @@ from typing import TypeAlias
 
 import numpy as np
 
+from opgen.compiler import toolchain
+from opgen.compiler.request import Compilation, OpVariant
 from opgen.diagnostics import CheckFailed, InternalError
 from opgen.graph.ir.bound import Bound, bound
 from opgen.graph.ir.nodes import Array, Graph, Op, Value
 from opgen.graph.kernels.kernels import lowered
 from opgen.loop.interpret import interpret as interpret_kernel
 from opgen.lower import Variant
-from opgen.passes.simplify import simplify
 from opgen.runtime.call.elements import refused
 from opgen.runtime.call.specialize import build
 from opgen.runtime.kernels.kernel import CompiledKernel
@@ -106,4 +107,5 @@ def _read(call: Bound, tensors: Sequence[Array | None]) -> dict[str, Array]:
 
 @lru_cache(maxsize=256)
 def _kernel(op: Op, variant: Variant) -> CompiledKernel:
-    return build(simplify(lowered(op, variant).lowered.kernel))
+    source = OpVariant(op.module, op.spec, variant)
+    return build(Compilation(source, toolchain.host(), algorithms="off"))

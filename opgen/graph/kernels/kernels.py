@@ -30,7 +30,6 @@ from opgen.compiler.symbolic import CLOSED, Opening, opened
 from opgen.compiler.transfer import built
 from opgen.graph.ir.bound import Bound, Kind
 from opgen.graph.ir.nodes import Op
-from opgen.graph.kernels.code import LoadedKernel, Origin, loaded_code, remembered
 from opgen.graph.plan.in_place import Pairs
 from opgen.locks import BUILD
 from opgen.loop.analysis.bounds import kept_proofs
@@ -43,6 +42,7 @@ from opgen.passes.apart import taken_apart
 from opgen.passes.in_place import in_place
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
+from opgen.runtime.kernels.loaded import LoadedKernel, Origin, loaded_code, remembered
 from opgen.runtime.kernels.run import evaluate
 from opgen.schedule.fallback import unless_broken
 from opgen.schedule.schedule import Schedule

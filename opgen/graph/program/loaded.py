@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from opgen.diagnostics import CheckFailed, InternalError, UserError
-from opgen.graph.kernels.code import LoadedKernel
 from opgen.graph.program.arena import ArenaPool, arena_code
 from opgen.graph.program.arena_ir import FIRST_TENSOR, NO_ARENA, RECORD_WORDS
 from opgen.graph.program.runnable import ENTRY, NodeStep, Runnable
@@ -16,6 +15,7 @@ from opgen.graph.program.weights import Row, array_of
 from opgen.loop.status import FIRST_CHECK, OK, OUT_OF_MEMORY
 from opgen.runtime import threads
 from opgen.runtime.kernels.kernel import Launchable, Words
+from opgen.runtime.kernels.loaded import LoadedKernel
 from opgen.runtime.memory.address import address
 from opgen.runtime.native.library import load_library
 
@@ -176,7 +176,7 @@ class BoundProgram(Launchable):
         return run.whole, self._kernel_runs(run.steps)
 
     def _kernel_runs(self, seconds: Sequence[float | None]) -> tuple[KernelRun, ...]:
-        from opgen.runtime.kernels.kernel import hash_of
+        from opgen.runtime.kernels.loaded import hash_of
         from opgen.runtime.kernels.ran import KernelRun
 
         codes = self._program.codes

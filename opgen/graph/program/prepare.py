@@ -11,7 +11,6 @@ import numpy as np
 
 from opgen.diagnostics import InternalError
 from opgen.graph.ir.nodes import Array, Constant, Data, Graph, Value
-from opgen.graph.kernels.code import LoadedKernel, holding
 from opgen.graph.kernels.kernels import KernelCode, loaded
 from opgen.graph.kernels.parallel_build import Progress
 from opgen.graph.plan.lives import ALIGNMENT
@@ -22,6 +21,7 @@ from opgen.graph.program.runnable import NodeStep
 from opgen.graph.program.weights import Row, Store, array_of
 from opgen.loop.status import OK
 from opgen.runtime import threads
+from opgen.runtime.kernels.loaded import LoadedKernel, holding
 from opgen.runtime.kernels.run import evaluate
 from opgen.runtime.memory.address import address
 from opgen.runtime.memory.buffers import dtype_of, empty_aligned

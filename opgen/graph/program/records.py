@@ -18,12 +18,12 @@ from opgen.compiler import toolchain
 from opgen.compiler.algorithms import mode
 from opgen.compiler.keys import machine_identity
 from opgen.graph.ir.values import Array, Kind
-from opgen.graph.kernels.code import Origin, loaded_code
 from opgen.graph.program.bucketing import Way
 from opgen.graph.program.limits import settings
 from opgen.graph.program.loaded import LoadedProgram
 from opgen.graph.program.runnable import NodeStep, Runnable
 from opgen.graph.program.weights import Held, Row, Store
+from opgen.runtime.kernels.loaded import Origin, loaded_code
 from opgen.runtime.memory import mapped as arrays
 from opgen.runtime.memory.buffers import dtype_of, empty_aligned
 

@@ -23,12 +23,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Entry:
-    """What `CompiledKernel` needs besides the code; `interface` is the kernel without its body."""
+    """What a call needs besides the object code; `interface` is the kernel without its body."""
 
     interface: Kernel
-    symbol: str
-    parallel: bool
     code: str
+    parallel: bool
     algorithm: str | None
 
 
@@ -55,18 +54,12 @@ def _flat(value: object) -> tuple[object, ...]:
 
 def take(key: str) -> CompiledKernel | None:
     """The kernel of a call, if both its entry and its code are there and whole."""
-    from opgen.runtime.kernels.kernel import load_compiled
+    from opgen.runtime.kernels.kernel import load_kept
 
     entry = pickled.take(key, _Entry)
-    if entry is None:
-        return None
-    found = load_compiled(entry.code, entry.interface, entry.symbol, entry.parallel)
-    if found is not None:
-        found.algorithm = entry.algorithm
-    return found
+    return None if entry is None else load_kept(entry.code, entry.interface, not entry.parallel, entry.algorithm)
 
 
 def put(key: str, compiled: CompiledKernel) -> None:
     """Keep a kernel for the next process that makes this call."""
-    entry = _Entry(compiled.kernel, compiled.symbol, compiled.parallel, compiled.key, compiled.algorithm)
-    pickled.put(key, entry)
+    pickled.put(key, _Entry(compiled.kernel, compiled.key, compiled.parallel, compiled.algorithm))

@@ -43,7 +43,7 @@ from opgen.runtime.call.shown import show
 
 if TYPE_CHECKING:
     from opgen.compiler.limits import CheckedKernel
-    from opgen.compiler.request import OpVariant
+    from opgen.compiler.request import Compilation, OpVariant
     from opgen.compiler.sharing import Work
     from opgen.diagnostics.calls import ArgumentValueError
     from opgen.loop.nodes import Kernel
@@ -219,9 +219,9 @@ class Kernels:
         from opgen.runtime.call.device_calls import DeviceLaunch
 
         with self._lock:
-            variant, values, _ = self._values(call)
+            variant, values, environment = self._values(call)
             with self._noting():
-                compiled = _compiled_for(device, variant, values)
+                compiled = _compiled_for(device, variant, values, environment)
             if _let_go(variant.on_device) and self._device_calls is not None:
                 self._device_calls.forget()
             left = {p.name: values[p.name] for p in compiled.program.kernel.parameters}
@@ -311,16 +311,7 @@ class Kernels:
             return self._generic(variant)
         self.counters.specialized_plans += 1
         if found is None:
-            from opgen.compiler import toolchain
-            from opgen.compiler.choose import choose
-            from opgen.compiler.request import Compilation
-            from opgen.loop.analysis.bounds import kept_proofs
-
-            with kept_proofs(), self._noting():
-                request = Compilation(variant.source, toolchain.host(), call, algorithms=mode())
-                chosen = choose(request)
-                found = build(chosen.kernel)
-                found.algorithm = chosen.name
+            found = self._build(variant, call)
             self._keep(variant.specialized, key, found)
             self.counters.specialized += 1
         return found
@@ -337,12 +328,18 @@ class Kernels:
     def _generic(self, variant: _Variant) -> CompiledKernel:
         self.counters.generic_plans += 1
         if variant.generic is None:
-            from opgen.passes.simplify import simplify
-
-            with self._noting():
-                variant.generic = build(simplify(variant.lowered.kernel))
+            variant.generic = self._build(variant, None)
             self.counters.generic += 1
         return variant.generic
+
+    def _build(self, variant: _Variant, call: Environment | None) -> CompiledKernel:
+        """The kernel for a call, or for all sizes."""
+        from opgen.compiler import toolchain
+        from opgen.compiler.request import Compilation
+        from opgen.loop.analysis.bounds import kept_proofs
+
+        with kept_proofs(), self._noting():
+            return build(Compilation(variant.source, toolchain.host(), call, algorithms=mode()))
 
 
 def _room(count: int) -> bool:
@@ -385,21 +382,18 @@ def _integers(kernel: Kernel, values: Mapping[str, Number]) -> dict[str, Number]
     return {p.name: values[p.name] for p in kernel.parameters if not p.dtype.is_float}
 
 
-def _compiled_for(device: Device, variant: _Variant, values: Mapping[str, Number]) -> CudaKernel:
+def _compiled_for(device: Device, variant: _Variant, values: Mapping[str, Number], call: Environment) -> CudaKernel:
     """The kernel of a variant for a device: for just these integers if they have one or may have one, else generic."""
-    from opgen.loop.bind import bind
-
-    generic = variant.lowered.kernel
-    integers = _integers(generic, values)
+    integers = _integers(variant.lowered.kernel, values)
     own, shared = (device.ordinal, *integers.values()), (device.ordinal,)
     found = _used(variant.on_device, own)
     if found is not None:
         return found
     if _room(sum(key != shared for key in variant.on_device)):
-        found = variant.on_device[own] = build_for(device, bind(generic, integers))
+        found = variant.on_device[own] = build_for(device, variant.source, call)
         return found
     if shared not in variant.on_device:
-        variant.on_device[shared] = build_for(device, generic)
+        variant.on_device[shared] = build_for(device, variant.source, None)
     return variant.on_device[shared]
 
 
@@ -424,35 +418,19 @@ def environment_of(module: Module, op: OpSpec, call: Call) -> Environment:
     return Environment(op, {f.name: f for f in module.functions}, call.integers, attrs, shapes)
 
 
-def build(kernel: Kernel) -> CompiledKernel:
-    """A simplified kernel scheduled (as tuned, else by default; plain where that breaks), made fit for emission,
-    compiled for this machine.
-    """
-    from opgen.compiler import toolchain, tuned
-    from opgen.compiler.sharing import is_for_one
-    from opgen.loop.analysis.bounds import kept_proofs
-    from opgen.passes.legalize import legalize
-    from opgen.runtime.kernels.kernel import compile_kernel
-    from opgen.schedule.fallback import unless_broken
+def build(request: Compilation) -> CompiledKernel:
+    """The kernel of a request, loaded: built if it is not in the cache."""
+    from opgen.compiler.make import artifact
+    from opgen.runtime.kernels.kernel import load
 
-    target = toolchain.host()
-    with kept_proofs():
-        alone = bool(unless_broken("the estimate of a kernel's time", lambda: is_for_one(kernel, target.machine)))
-
-        def finish(scheduled: Kernel) -> Kernel:
-            return legalize(scheduled, check=False)
-
-        return tuned.build(kernel, target, lambda _, fast: compile_kernel(fast, alone=alone, finish=finish))
+    return load(artifact(request))
 
 
-def build_for(device: Device, kernel: Kernel) -> CudaKernel:
-    """A kernel scheduled in the default way, made fit for emission, compiled for a CUDA device and loaded."""
-    from opgen.codegen.cuda import emit
-    from opgen.compiler.cuda import ptx
-    from opgen.passes.legalize import legalize
-    from opgen.passes.simplify import simplify
+def build_for(device: Device, source: OpVariant, call: Environment | None) -> CudaKernel:
+    """The kernel of an op for a CUDA device, for the sizes of a call or for all, loaded."""
+    from opgen.compiler.make import artifact
+    from opgen.compiler.request import Compilation, Cuda
     from opgen.runtime.devices.device import CudaKernel
-    from opgen.schedule.default import scheduled
 
-    _, fast = scheduled(simplify(kernel), "cuda")
-    return CudaKernel(emit(legalize(fast, check=False)), device, compiler=ptx.binary)
+    target = Cuda(device.capability)
+    return CudaKernel(artifact(Compilation(source, target, call, algorithms="off", schedule="automatic")), device)

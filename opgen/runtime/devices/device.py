@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from opgen.codegen.cuda.emit import emit
-from opgen.codegen.cuda.program import CudaProgram, Launch
+from opgen.codegen.cuda.program import Launch
+from opgen.compiler.artifact import Artifact
 from opgen.compiler.cuda import ptx
+from opgen.compiler.make import artifact
+from opgen.compiler.request import Compilation, Cuda
 from opgen.diagnostics.calls import ArgumentTypeError
 from opgen.diagnostics.describe import tensor
 from opgen.dtypes import DType
@@ -45,12 +47,15 @@ class CudaKernel:
     ordered on `stream` (a CUstream as an integer; 0 is the default stream).
     """
 
-    def __init__(
-        self, program: CudaProgram | Kernel, on: Device | None = None, *, compiler: Compile = ptx.binary
-    ) -> None:
-        """Raises `DeviceUnavailableError` where there is no device or no compiler for it."""
-        self.program = emit(program) if isinstance(program, Kernel) else program
+    def __init__(self, made: Artifact | Kernel, on: Device | None = None, *, compiler: Compile = ptx.binary) -> None:
+        """Take what a request became, or a legal kernel.
+
+        Raises `DeviceUnavailableError` where there is no device or no compiler for it.
+        """
         self.device = device(0) if on is None else on
+        if isinstance(made, Kernel):
+            made = artifact(Compilation(made, Cuda(self.device.capability), schedule="finished"))
+        self.program = made.program
         image = compiler(self.program.source, self.device.capability)
         self.code_hash = hashlib.sha256(image).hexdigest()
         with self.device.current():

@@ -19,8 +19,9 @@ from pathlib import Path
 import numpy as np
 
 import opgen.codegen.cuda
-from opgen.codegen.cuda.emit import emit
 from opgen.codegen.cuda.program import CudaProgram, Launch
+from opgen.compiler.make import artifact
+from opgen.compiler.request import Compilation, Cuda
 from opgen.diagnostics import InternalError, OpgenError
 from opgen.diagnostics.calls import ArgumentTypeError
 from opgen.dtypes import DType
@@ -80,7 +81,9 @@ def run_emulated(
 
 def compile_emulated(programs: Sequence[CudaProgram | Kernel]) -> list[EmulatedKernel]:
     """Programs compiled together into one library, which is kept by its content for the next process."""
-    emitted = [emit(p) if isinstance(p, Kernel) else p for p in programs]
+    emitted = [
+        artifact(Compilation(p, Cuda(), schedule="finished")).program if isinstance(p, Kernel) else p for p in programs
+    ]
     text = translation_unit(emitted)
     library = ctypes.CDLL(str(build(text)))
     return [

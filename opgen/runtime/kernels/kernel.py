@@ -1,40 +1,34 @@
-"""From a scheduled kernel to a callable: looked up in memory, then on disk, else built."""
+"""Callable kernels: loaded from an artifact, which is in the process, in the cache, or built."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
-import hashlib
 import time
 from abc import ABC, abstractmethod
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, SupportsIndex
 
-from opgen.cache import entries as cache
+from opgen.cache import pickled
 from opgen.compiler import toolchain
-from opgen.compiler.keys import code_identity
+from opgen.compiler.object import ObjectCode
 from opgen.diagnostics import CheckFailed, InternalError
 from opgen.locks import BUILD
 from opgen.loop import build as b
-from opgen.loop import walk
 from opgen.loop.nodes import Kernel
 from opgen.loop.status import FIRST_CHECK, OK, OUT_OF_MEMORY
 from opgen.runtime import threads
-from opgen.runtime.kernels.temporaries import load_kernel
-from opgen.runtime.native.library import Library
+from opgen.runtime.kernels.loaded import LoadedKernel, Origin, loaded_code, remembered
 from opgen.runtime.native.words import FIRST_BUFFER, parameter_words
 
 if TYPE_CHECKING:
     from opgen.codegen.llvm.target import Target
+    from opgen.compiler.artifact import Artifact
     from opgen.runtime.kernels.ran import KernelRun
 
 Words = ctypes.Array[ctypes.c_int64]
-Finish = Callable[[Kernel], Kernel]
-
-MEMO_LIMIT = 1024
-"""How many kernels stay loaded when nothing else holds them."""
 
 
 def _raise_for(status: int, name: str, words: Words) -> None:
@@ -45,40 +39,29 @@ def _raise_for(status: int, name: str, words: Words) -> None:
     raise InternalError(f"kernel {name} returned status {status}")
 
 
-def _is_parallel(kernel: Kernel) -> bool:
-    return any(s.kind == "parallel" for s in walk.loops_in(kernel.body))
-
-
 class CompiledKernel:
     """A kernel's machine code, ready to be called.  The code stays loaded as long as this object lives."""
-
-    algorithm: str | None = None
-    """The name of its algorithm; None if it computes by its op's definition."""
 
     def __init__(
         self,
         kernel: Kernel,
-        library: Library,
-        code_hash: str = "",
+        loaded: LoadedKernel,
         key: str = "",
-        symbol: str | None = None,
-        parallel: bool | None = None,
-        built: bool = True,
+        alone: bool = False,
+        algorithm: str | None = None,
     ) -> None:
-        """`key` is that of its object code; symbol and parallel loops are found in the kernel unless they are given.
-        `built` is True if its code does not come from the cache.
+        """`key` is that of its object code.  `alone`: the thread that calls it does all its work.  `algorithm` is the
+        name of its algorithm; None if it computes by its op's definition.
 
         What stays of the kernel is its interface: a body is many objects, which every full garbage collection visits.
         """
         self.kernel = replace(kernel, body=b.EMPTY)
         self.name = kernel.name
         self.key = key
-        self.code_hash = code_hash
-        self.built = built
-        self.symbol = toolchain.entry_name(kernel) if symbol is None else symbol
-        self.address = library.address(self.symbol)
-        self.library = library
-        self.parallel = _is_parallel(kernel) if parallel is None else parallel
+        self.loaded = loaded
+        self.algorithm = algorithm
+        self.address = loaded.address
+        self.parallel = loaded.parallel and not alone
         self._array = ctypes.c_int64 * (FIRST_BUFFER + len(kernel.buffers) + len(kernel.parameters))
         self._function: Callable[[Words], int] = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(self._array))(
             self.address
@@ -217,104 +200,58 @@ class BoundKernel(Launchable):
         if status != OK:
             _raise_for(status, kernel.name, words)
         specialized = all(p.dtype.is_float for p in kernel.kernel.parameters)
-        made = (kernel.symbol, kernel.code_hash, kernel.algorithm, specialized, kernel.built)
+        loaded = kernel.loaded
+        made = (loaded.symbol, loaded.code_hash, kernel.algorithm, specialized, loaded.built)
         return seconds, (KernelRun(op, *made, threads=words[1], seconds=seconds),)
 
 
-# Building --------------------------------------------------------------------------------------------------------
-
-_memo: OrderedDict[tuple[str, bool | None], CompiledKernel] = OrderedDict()
-"""By the key of the code, and whether parallel loops are shared out (None: if the kernel has some)."""
+# Loading ---------------------------------------------------------------------------------------------------------
 
 
-def _remembered(key: str, parallel: bool | None) -> CompiledKernel | None:
-    """The kernel of that key if it is loaded; it becomes the last to be forgotten."""
-    found = _memo.get((key, parallel))
-    if found is not None:
-        with contextlib.suppress(KeyError):  # another thread may just have forgotten it
-            _memo.move_to_end((key, parallel))
-    return found
+def load(made: Artifact, alone: bool | None = None) -> CompiledKernel:
+    """The callable of an artifact: in the process already, from the cache, or built.
 
-
-def _remember(key: str, parallel: bool | None, compiled: CompiledKernel) -> None:
-    _memo[key, parallel] = compiled
-    while len(_memo) > MEMO_LIMIT:
-        _memo.popitem(last=False)
-
-
-def _loaded(key: str, kernel: Kernel, code: bytes, parallel: bool | None, built: bool) -> CompiledKernel:
-    library = load_kernel(code, toolchain.entry_name(kernel))
-    return CompiledKernel(kernel, library, hash_of(code), key, parallel=parallel, built=built)
-
-
-def hash_of(code: bytes) -> str:
-    """The sha256 of object code, by which people tell whether two calls ran the same."""
-    return hashlib.sha256(code).hexdigest()
-
-
-def _from_disk(key: str, kernel: Kernel, parallel: bool | None) -> CompiledKernel | None:
-    code = cache.default().load(key)
-    if code is None:
-        return None
-    try:
-        return _loaded(key, kernel, code, parallel, built=False)
-    except InternalError:  # whatever it is, it is not this kernel's code
-        return None
-
-
-def _build(key: str, kernel: Kernel, target: Target, parallel: bool | None, finish: Finish | None) -> CompiledKernel:
-    kernel = kernel if finish is None else finish(kernel)
-    code = toolchain.object_code(toolchain.emit(kernel, target), target, kernel.is_bound)
-    compiled = _loaded(key, kernel, code, parallel, built=True)
-    cache.default().store(key, code)
-    return compiled
-
-
-def kernel_key(kernel: Kernel, target: Target, finished: bool = True) -> str:
-    """The key of a kernel's code, in memory and on disk; of one that is not `finished` the passes decide, too."""
-    identity = code_identity(target, toolchain.listing(kernel))
-    return cache.key_of(identity if finished else {**identity, "passes": toolchain.compiler_fingerprint()})
-
-
-def compile_kernel(
-    kernel: Kernel, target: Target | None = None, alone: bool = False, finish: Finish | None = None
-) -> CompiledKernel:
-    """The callable of a scheduled kernel, for this machine unless another (compatible) target is given.
-
-    A kernel is built once, whatever number of threads ask for it at once.  `alone`: the thread that calls it is to do
-    all its work, parallel loops or not.  `finish` makes it what the emitter takes, and is not called if its code is
-    there.
+    A kernel is built once, whatever number of threads ask for it at once.  `alone`: the thread that calls it does all
+    its work, parallel loops or not (None: if it is short).
     """
-    goal = toolchain.host() if target is None else target
-    key, parallel = kernel_key(kernel, goal, finish is None), False if alone else None
-    if (found := _remembered(key, parallel)) is not None:
-        return found
     with BUILD:
-        if (found := _remembered(key, parallel)) is not None:
-            return found
-        compiled = _from_disk(key, kernel, parallel) or _build(key, kernel, goal, parallel, finish)
-        _remember(key, parallel, compiled)
-        return compiled
+        found = remembered(made.key) or _loaded(made)
+        short = made.is_short if alone is None else alone
+        return CompiledKernel(made.loop, found, made.key, short, made.algorithm)
 
 
-def load_compiled(key: str, interface: Kernel, symbol: str, parallel: bool) -> CompiledKernel | None:
-    """The kernel whose object code lies under a key, from its interface alone; None if the code is not there."""
+def _loaded(made: Artifact) -> LoadedKernel:
+    kept = made.kept()
+    if kept is not None:
+        with contextlib.suppress(InternalError):  # whatever it is, it is not this kernel's code
+            return _in_process(made.key, kept)
+    return _in_process(made.key, made.build(), built=True)
+
+
+def _in_process(key: str, found: ObjectCode, built: bool = False) -> LoadedKernel:
+    return loaded_code(key, found.symbol, found.code, Origin(), built, found.parallel)
+
+
+def load_kept(key: str, interface: Kernel, alone: bool, algorithm: str | None) -> CompiledKernel | None:
+    """The kernel whose object code is kept under a key, from its interface alone; None if the code is not there."""
     with BUILD:
-        if (found := _remembered(key, parallel)) is not None:
-            return found
-        code = cache.default().load(key)
-        if code is None:
-            return None
-        try:
-            library = load_kernel(code, symbol)
-            compiled = CompiledKernel(interface, library, hash_of(code), key, symbol, parallel, built=False)
-        except InternalError:  # whatever it is, it is not this kernel's code
-            return None
-        _remember(key, parallel, compiled)
-        return compiled
+        found = remembered(key)
+        if found is None:
+            kept = pickled.take(key, ObjectCode)
+            if kept is None:
+                return None
+            try:
+                found = _in_process(key, kept)
+            except InternalError:  # whatever it is, it is not this kernel's code
+                return None
+        return CompiledKernel(interface, found, key, alone, algorithm)
 
 
-def forget_kernels() -> None:
-    """Drop the kernels held in memory; those on disk stay."""
+def compile_kernel(kernel: Kernel, target: Target | None = None, alone: bool = False) -> CompiledKernel:
+    """The callable of a legal kernel, for this machine unless another (compatible) target is given."""
     with BUILD:
-        _memo.clear()
+        from opgen.compiler.make import artifact
+        from opgen.compiler.request import Compilation
+
+        goal = toolchain.host() if target is None else target
+        return load(artifact(Compilation(kernel, goal, schedule="finished")), alone)

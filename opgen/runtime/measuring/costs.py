@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import prod
 
-from opgen.compiler import cost, toolchain
+from opgen.compiler import cost
 from opgen.compiler.artifact import Artifact
 from opgen.compiler.cost import Limit
 from opgen.compiler.request import Cuda
@@ -17,9 +17,8 @@ from opgen.loop.analysis.movement import Executed, Movement
 from opgen.machine import Machine
 from opgen.machine.fields import flatten, unflatten
 from opgen.machine.gpu import ASSUMED
-from opgen.passes.legalize import legalize
 from opgen.runtime import threads
-from opgen.runtime.kernels.kernel import compile_kernel
+from opgen.runtime.kernels.kernel import load
 from opgen.runtime.kernels.run import buffer_shape
 from opgen.runtime.measuring.random_inputs import drawn
 from opgen.runtime.measuring.rates import observed
@@ -98,12 +97,12 @@ def as_measured(machine: Machine) -> Machine:
 def median_seconds(made: Artifact) -> float:
     """Run the kernel of an artifact on random data, by as many threads as a call, and return the median time."""
     kernel = made.loop
-    compiled = compile_kernel(legalize(made.scheduled), toolchain.host(), made.alone)
+    compiled = load(made)
     inputs = drawn({b.name: (b.dtype, buffer_shape(b, {})) for b in kernel.inputs})
     arrays = [empty_aligned(buffer_shape(b, {}), b.dtype) for b in kernel.buffers]
     for array, given in zip(arrays, inputs.values(), strict=False):
         array[...] = given
-    run = Candidate(compiled.bind(made.arguments, made.alone), [address(a) for a in arrays])
+    run = Candidate(compiled.bind(made.arguments), [address(a) for a in arrays])
     run.seconds()
     end = time.perf_counter() + LONGEST
     found = [run.seconds()]

@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from opgen.codegen.cuda.emit import emit
 from opgen.codegen.cuda.types import narrow_bits, to_float32
 from opgen.diagnostics import InternalError
 from opgen.diagnostics.calls import ArgumentTypeError
@@ -38,7 +39,7 @@ def test_the_interpreter_agrees(case: Case, seed: int, compiled: dict[str, Emula
         found = compiled[case.kernel.name](arrays, case.parameters, reverse=reverse)
         assert set(found) == set(expected)
         for name in expected:
-            where = f"seed {seed}, {name}, reverse={reverse}\n{emulation.emit(case.kernel).source}"
+            where = f"seed {seed}, {name}, reverse={reverse}\n{emit(case.kernel).source}"
             assert_same(found[name], expected[name], case.exact, where)
 
 
@@ -189,7 +190,7 @@ def test_saturation_truncation_and_nan(compiled: dict[str, EmulatedKernel]) -> N
 
 
 def test_a_barrier_that_only_some_threads_meet_is_found() -> None:
-    program = emulation.emit(PRODUCT)
+    program = emit(PRODUCT)
     broken = type(program)(
         program.kernel, program.source.replace("__syncthreads();", "if (tx > 2) __syncthreads();", 1), program.steps
     )

@@ -17,11 +17,11 @@ from opgen.graph.ir.bound import bound
 from opgen.graph.ir.nodes import Graph
 from opgen.graph.kernels import kernels, worker
 from opgen.graph.kernels import parallel_build as making
-from opgen.graph.kernels.code import Loaded
 from opgen.graph.kernels.interpret import compiled, interpret
 from opgen.graph.kernels.kernels import Wanted, wanted
 from opgen.graph.kernels.worker import Worker, WorkerLostError
 from opgen.graph.program import program
+from opgen.runtime.kernels.loaded import Loaded
 from tests.graph.random_graphs import assert_same
 from tests.graph.steps import Steps, uniform
 
@@ -37,7 +37,7 @@ def of_many_kernels(count: int = 8) -> Graph:
 def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is in the cache, nor loaded."""
     monkeypatch.setenv("OPGEN_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr("opgen.graph.kernels.code._loaded", Loaded())
+    monkeypatch.setattr("opgen.runtime.kernels.loaded._loaded", Loaded())
 
 
 def checked(graph: Graph, told: list[tuple[int, int]] | None = None) -> CompiledModel:
@@ -112,7 +112,7 @@ def refused(what: str) -> Callable[..., object]:
 @pytest.mark.usefixtures("empty_cache")
 def test_a_program_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     checked(of_many_kernels(3))
-    monkeypatch.setattr("opgen.graph.kernels.code._loaded", Loaded())
+    monkeypatch.setattr("opgen.runtime.kernels.loaded._loaded", Loaded())
     monkeypatch.setattr(program, "_made", refused("a program"))
     monkeypatch.setattr(kernels, "lower", refused("a kernel"))
     model = CompiledModel.of_graph(of_many_kernels(3))
@@ -126,7 +126,7 @@ def test_a_kernel_that_the_cache_dropped_is_built_again(tmp_path: Path, monkeypa
     model = checked(graph)
     for code in model.programs[0].program.kernels:
         (tmp_path / f"{code.key}.kernel").unlink()
-    monkeypatch.setattr("opgen.graph.kernels.code._loaded", Loaded())
+    monkeypatch.setattr("opgen.runtime.kernels.loaded._loaded", Loaded())
     checked(graph)
 
 

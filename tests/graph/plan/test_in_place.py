@@ -10,19 +10,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import opgen.graph.kernels.code
 import opgen.passes.in_place
+import opgen.runtime.kernels.loaded
 from opgen.dtypes import FLOAT32
 from opgen.graph.compiled.compiled import CompiledModel
 from opgen.graph.ir.bound import Kind
 from opgen.graph.ir.nodes import Array, Graph
-from opgen.graph.kernels.code import Loaded
 from opgen.graph.kernels.interpret import compiled, interpret
 from opgen.graph.passes.base import run_passes
 from opgen.graph.passes.fuse import FUSE
 from opgen.graph.program.explain import memory, nodes_text, plan_text
 from opgen.graph.program.program import Program, program
 from opgen.loop.nodes import Kernel
+from opgen.runtime.kernels.loaded import Loaded
 from opgen.spec.loading import load_text
 from tests.graph.random_graphs import MODULE, SEED, assert_same, random_inputs
 from tests.graph.steps import NN, OPS, Steps, uniform
@@ -266,7 +266,7 @@ def test_random_graphs(part: int) -> None:
 def test_a_fault_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Were everything allowed, a graph would compute something else."""
     monkeypatch.setenv("OPGEN_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(opgen.graph.kernels.code, "_loaded", Loaded())
+    monkeypatch.setattr(opgen.runtime.kernels.loaded, "_loaded", Loaded())
     monkeypatch.setattr(opgen.passes.in_place, "may_overwrite", same_dimensions)
 
     def all_checked() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import opgen
-from opgen.graph.kernels.code import Loaded
+from opgen.runtime.kernels.loaded import Loaded
 from opgen.runtime.native.library import Library
 from tests.bindings.modules import SAMPLES
 from tests.support.kernels import output_of
@@ -69,8 +69,8 @@ def test_a_deleted_model_gives_back_its_memory() -> None:
 
 
 def test_code_is_unloaded_with_the_last_program_that_runs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("opgen.graph.kernels.code._loaded", Loaded())
-    monkeypatch.setattr("opgen.graph.kernels.code.SPARE", 0)
+    monkeypatch.setattr("opgen.runtime.kernels.loaded._loaded", Loaded())
+    monkeypatch.setattr("opgen.runtime.kernels.loaded.SPARE", 0)
     ops, ones = opgen.load(SAMPLES), np.ones((5, 5), np.float32)
     model = opgen.compile(lambda a: ops.mat_mul(ops.mat_mul(a, a), a))
     assert (model(ones) == 25).all()

@@ -12,7 +12,7 @@ import pytest
 
 from opgen.runtime.call import specialize
 from opgen.runtime.call.specialize import Library
-from opgen.runtime.kernels import kernel
+from opgen.runtime.kernels import loaded
 from opgen.runtime.kernels.kernel import CompiledKernel
 from tests.bindings.modules import OPS, generated
 
@@ -33,7 +33,7 @@ def library(monkeypatch: pytest.MonkeyPatch) -> Library:
         variant.specialized.clear()
     found.kernels["Conv2D"]._from_shelf.clear()
     monkeypatch.setattr(specialize, "KEPT", KEPT)
-    monkeypatch.setattr(kernel, "MEMO_LIMIT", KEPT)
+    monkeypatch.setattr(loaded, "SPARE", KEPT)
     monkeypatch.setenv("OPGEN_SPECIALIZE", "always")
     return found
 

@@ -13,11 +13,11 @@ import pytest
 import opgen
 from generated import nn_ops as nn
 from generated import onnx_ops as onnx
-from opgen.cache import entries
+from opgen.cache import entries, pickled
+from opgen.compiler.object import ObjectCode
 from opgen.diagnostics import UserError
 from opgen.runtime import threads
-from opgen.runtime.kernels import launcher
-from opgen.runtime.kernels.kernel import forget_kernels
+from opgen.runtime.kernels import launcher, loaded
 
 IMAGE = np.ones((1, 8, 8, 4), np.float32)
 TAPS = np.ones((3, 3, 4, 4), np.float32)
@@ -31,7 +31,7 @@ def fresh() -> None:
 
 
 def forget() -> None:
-    forget_kernels()
+    loaded.forget()
     kernels = nn._library.kernels["Conv2D"]
     kernels._variants.clear()
     kernels._from_shelf.clear()
@@ -51,8 +51,8 @@ def test_a_call_of_an_op_has_all_that_decided_it() -> None:
     assert (kernel.op, kernel.kernel, kernel.algorithm, kernel.node) == ("Conv2D", "conv2d_float32_NHWC", None, None)
     assert (kernel.specialized, kernel.built, kernel.threads) == (True, True, 1)
     assert kernel.seconds == call.seconds > 0
-    codes = [entries.default().load(path.stem) for path in Path(str(entries.default().path)).rglob("*")]
-    assert kernel.code_hash in {hashlib.sha256(code).hexdigest() for code in codes if code is not None}
+    kept = [pickled.take(path.stem, ObjectCode) for path in Path(str(entries.default().path)).glob("*.kernel")]
+    assert kernel.code_hash in {hashlib.sha256(found.code).hexdigest() for found in kept if found is not None}
 
 
 def test_only_calls_in_a_block_are_listed_and_blocks_may_be_in_each_other() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
 import threading
 import time
@@ -12,12 +13,16 @@ import numpy.typing as npt
 import pytest
 
 from opgen.cache import entries as cache
+from opgen.codegen.llvm.target import Target
 from opgen.compiler import toolchain
+from opgen.compiler.make import artifact
+from opgen.compiler.request import Compilation
 from opgen.diagnostics import InternalError
+from opgen.loop.nodes import Kernel
 from opgen.loop.parse import parse_kernel
 from opgen.runtime import threads
-from opgen.runtime.kernels import kernel
-from opgen.runtime.kernels.kernel import CompiledKernel, compile_kernel, kernel_key
+from opgen.runtime.kernels import loaded
+from opgen.runtime.kernels.kernel import CompiledKernel, compile_kernel
 from opgen.runtime.kernels.run import run_kernel
 from opgen.runtime.memory.address import address
 from tests.support.kernels import output_of, row_sums
@@ -43,7 +48,7 @@ def builds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     built: list[str] = []
     emit = toolchain.emit
 
-    def counted(k: kernel.Kernel, target: object) -> str:
+    def counted(k: Kernel, *_: object) -> str:
         built.append(k.name)
         return emit(k, toolchain.host())
 
@@ -53,11 +58,13 @@ def builds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def status_kernel(status: int) -> CompiledKernel:
     """A kernel without arguments that returns a status."""
-    from opgen.runtime.native.library import load_library
-
     code = toolchain.object_code(f"define i32 @fails(ptr %w) {{\n  ret i32 {status}\n}}\n", toolchain.host())
     bare = dataclasses.replace(row_sums("fails"), inputs=(), outputs=(), parameters=())
-    return CompiledKernel(bare, load_library(code, "fails"))
+    return CompiledKernel(bare, loaded.loaded_code(f"fails {status}", "fails", code, loaded.Origin()))
+
+
+def key_of(k: Kernel, target: Target) -> str:
+    return artifact(Compilation(k, target, schedule="finished")).key
 
 
 # Results ---------------------------------------------------------------------------------------------------------
@@ -136,7 +143,7 @@ def test_serial_kernels_are_given_no_parallel_loop() -> None:
 
 def test_a_call_costs_less_than_it_may() -> None:
     bound = compile_kernel(row_sums(parallel=False)).bind((0, 0))
-    addresses: list[kernel.ctypes.c_int64 | int] = [64, 64]
+    addresses: list[ctypes.c_int64 | int] = [64, 64]
     best = float("inf")
     for _ in range(20):
         start = time.perf_counter()
@@ -209,8 +216,8 @@ def test_a_name_that_is_no_symbol_is_no_obstacle() -> None:
 
 
 def test_a_kernel_is_built_once(builds: list[str]) -> None:
-    assert compile_kernel(row_sums()) is compile_kernel(row_sums())
-    kernel.forget_kernels()
+    assert compile_kernel(row_sums()).loaded is compile_kernel(row_sums()).loaded
+    loaded.forget()
     compile_kernel(row_sums())
     assert builds == ["row_sums"]
 
@@ -230,7 +237,7 @@ def test_a_kernel_is_built_once_for_many_threads(builds: list[str]) -> None:
         worker.join(60)
     assert sorted(builds) == ["row_sums_0", "row_sums_1", "row_sums_2"]
     assert len(found) == 24
-    assert len(set(map(id, found))) == 3
+    assert len({id(k.loaded) for k in found}) == 3
 
 
 def test_kernels_that_differ_are_different_code(builds: list[str]) -> None:
@@ -246,31 +253,31 @@ def test_the_key_depends_on_all_that_decides_the_code(monkeypatch: pytest.Monkey
     host = toolchain.host()
     k = row_sums()
     keys = [
-        kernel_key(k, host),
-        kernel_key(row_sums(parallel=False), host),
-        kernel_key(k, dataclasses.replace(host, cpu="another")),
-        kernel_key(k, dataclasses.replace(host, features=host.features + ",+another")),
-        kernel_key(k, dataclasses.replace(host, opt_level=host.opt_level - 1)),
-        kernel_key(k, dataclasses.replace(host, triple="another")),
+        key_of(k, host),
+        key_of(row_sums(parallel=False), host),
+        key_of(k, dataclasses.replace(host, cpu="another")),
+        key_of(k, dataclasses.replace(host, features=host.features + ",+another")),
+        key_of(k, dataclasses.replace(host, opt_level=host.opt_level - 1)),
+        key_of(k, dataclasses.replace(host, triple="another")),
     ]
     for name, owner in (("llvm_version", toolchain), ("emitter_fingerprint", toolchain)):
         monkeypatch.setattr(owner, name, lambda: "another")
-        keys.append(kernel_key(k, host))
+        keys.append(key_of(k, host))
     monkeypatch.setattr("opgen.compiler.keys.VERSION", "another")
-    keys.append(kernel_key(k, host))
+    keys.append(key_of(k, host))
     monkeypatch.setattr(cache.entry, "FORMAT", 99)
-    keys.append(kernel_key(k, host))
+    keys.append(key_of(k, host))
     assert len(set(keys)) == len(keys)
 
 
 def test_the_memo_is_bounded(monkeypatch: pytest.MonkeyPatch, builds: list[str]) -> None:
-    monkeypatch.setattr(kernel, "MEMO_LIMIT", 2)
+    monkeypatch.setattr(loaded, "SPARE", 2)
     first, second, third = (row_sums(f"row_sums_{n}") for n in range(3))
     held = compile_kernel(first)
     compile_kernel(second)
-    assert compile_kernel(first) is held
+    assert compile_kernel(first).loaded is held.loaded
     compile_kernel(third)
-    assert compile_kernel(first) is held
+    assert compile_kernel(first).loaded is held.loaded
     compile_kernel(second)
     assert builds == ["row_sums_0", "row_sums_1", "row_sums_2"]
     assert cache.stats().hits == 1
@@ -279,9 +286,9 @@ def test_the_memo_is_bounded(monkeypatch: pytest.MonkeyPatch, builds: list[str])
 @pytest.mark.parametrize("damage", ["cut", "flip", "other kernel", "no object file"])
 def test_a_damaged_entry_is_built_anew(damage: str, cache_directory: Path, builds: list[str]) -> None:
     k = row_sums()
-    key = kernel_key(k, toolchain.host())
+    key = key_of(k, toolchain.host())
     compile_kernel(k)
-    kernel.forget_kernels()
+    loaded.forget()
     file = cache_directory / f"{key}.kernel"
     content = file.read_bytes()
     if damage == "cut":
@@ -303,7 +310,7 @@ def test_a_damaged_entry_is_built_anew(damage: str, cache_directory: Path, build
 def test_without_a_cache_kernels_are_built(monkeypatch: pytest.MonkeyPatch, builds: list[str]) -> None:
     monkeypatch.setenv("OPGEN_CACHE", "off")
     compile_kernel(row_sums())
-    kernel.forget_kernels()
+    loaded.forget()
     compile_kernel(row_sums())
     assert builds == ["row_sums", "row_sums"]
 
@@ -324,11 +331,10 @@ def test_another_process_finds_the_code(cache_directory: Path) -> None:
     assert output_of(program) == f"{sums} {built} 0"
 
 
-def test_a_kernel_run_alone_is_another_than_the_shared_one() -> None:
+def test_a_kernel_run_alone_has_the_code_of_the_shared_one() -> None:
     each = parse_kernel(
         "kernel each(x: float32[64]) -> (y: float32[64]):\n  parallel for i in 0 .. 64:\n    y[i] = x[i]\n"
     )
     shared, alone = compile_kernel(each), compile_kernel(each, alone=True)
     assert (shared.parallel, alone.parallel) == (True, False)
-    assert compile_kernel(each) is shared
-    assert compile_kernel(each, alone=True) is alone
+    assert shared.loaded is alone.loaded

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
-from opgen.locks import BUILD
+from opgen.locks import BUILD, cached_property
 from opgen.runtime.kernels.temporaries import load_kernel
 from opgen.runtime.native.library import Library
 
-SPARE = 256
-"""How many kernels stay loaded when no program holds them."""
+SPARE = 1024
+"""Number of kernels that stay loaded when nothing holds them."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Origin:
 class LoadedKernel:
     """A kernel's address, good for as long as this object lives, and its object code, whatever becomes of the cache.
 
-    `built` is True if this process built it.
+    `built` is True if this process built it.  `parallel`: threads can share its work.
     """
 
     address: int
@@ -38,6 +39,12 @@ class LoadedKernel:
     symbol: str
     origin: Origin
     built: bool
+    parallel: bool
+
+    @cached_property
+    def code_hash(self) -> str:
+        """The sha256 of the object code, by which people tell whether two calls ran the same."""
+        return hash_of(self.code)
 
 
 class Loaded:
@@ -74,6 +81,11 @@ class Loaded:
         self._recent.move_to_end(key)
         self._forget()
 
+    def forget(self) -> None:
+        """Forget all kernels, also for those who hold some."""
+        self._all.clear()
+        self._recent.clear()
+
     def _forget(self) -> None:
         while self._holders == 0 and len(self._recent) > SPARE:
             self._recent.popitem(last=False)
@@ -87,13 +99,18 @@ def holding() -> contextlib.AbstractContextManager[None]:
     return _loaded.holding()
 
 
-def loaded_code(key: str, symbol: str, code: bytes, origin: Origin, built: bool = False) -> LoadedKernel:
-    """A kernel in the process, loaded if it is not there yet."""
+def loaded_code(
+    key: str, symbol: str, code: bytes, origin: Origin, built: bool = False, parallel: bool = False
+) -> LoadedKernel:
+    """A kernel in the process, loaded if it is not there yet.
+
+    Raises InternalError if the code has no such symbol.
+    """
     with BUILD:
         found = _loaded.get(key)
         if found is None:
             library = load_kernel(code, symbol, origin.op)
-            found = LoadedKernel(library.address(symbol), library, code, symbol, origin, built)
+            found = LoadedKernel(library.address(symbol), library, code, symbol, origin, built, parallel)
             _loaded.put(key, found)
         return found
 
@@ -102,3 +119,14 @@ def remembered(key: str) -> LoadedKernel | None:
     """A kernel that is in the process; None if it is not."""
     with BUILD:
         return _loaded.get(key)
+
+
+def forget() -> None:
+    """Forget the kernels in memory; those on disk stay."""
+    with BUILD:
+        _loaded.forget()
+
+
+def hash_of(code: bytes) -> str:
+    """The sha256 of object code."""
+    return hashlib.sha256(code).hexdigest()
