@@ -62,15 +62,17 @@ class Inspected:
         return print_graph(self.stages.after[after])
 
     def _passes(self) -> list[str]:
-        """The graph as it was resolved and after each pass that changed it."""
+        """Return the graph as it was resolved, and each pass with the graph after it, if it changed that."""
         from opgen.graph.ir.text import print_graph
+        from opgen.graph.passes.standard import STANDARD
 
-        found, before = [], None
-        for name, graph in self.stages.after.items():
-            if graph == before:
-                found.append(f"# {name}: as before\n")
-            else:
-                found.append(f"# {name}\n{print_graph(graph)}")
+        stages = list(self.stages.after.items())
+        found, before = [f"# {stages[0][0]}\n{print_graph(stages[0][1])}"], stages[0][1]
+        for each, (name, graph) in zip(STANDARD, stages[1:], strict=True):
+            same = graph == before
+            found.append(
+                f"# {name}{', as before' if same else ''}: {each.contract}\n{'' if same else print_graph(graph)}"
+            )
             before = graph
         return found
 

@@ -38,9 +38,9 @@ class Report:
         return [n for n in self.notes if n.work == work]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Pass:
-    """A pass.  `contract` says in a line what it does.
+    """A pass, declared in its own file.  `contract` says in a line what it does.
 
     The graph that it makes has the inputs and the outputs of the one it is given, in their order and by their names,
     and the same results, bit for bit unless the contract says otherwise.
@@ -49,6 +49,12 @@ class Pass:
     name: str
     contract: str
     apply: Callable[[Graph, Report], Graph] = field(repr=False)
+    after: tuple[str, ...] = ()
+    """The passes that come before it."""
+    then: tuple[str, ...] = ()
+    """The passes that are run once more right after it, for what it leaves."""
+    slow: bool = False
+    """True if it takes long and looks at no elements of constants: its results are kept in the cache."""
 
     def run(self, graph: Graph, report: Report | None = None) -> Graph:
         """The graph after the pass, verified."""

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from weakref import ref as weakref
 
 import numpy as np
@@ -40,10 +41,21 @@ _known: OrderedDict[tuple[object, ...], tuple[tuple[weakref[Data], ...], bool]] 
 """Verdicts, as long as somebody holds the constants: a model whose sizes change folds the same weights each time."""
 
 
-def bounded(fold: Folding) -> Pass:
-    """Return a pass that folds into constants only what stays within the bound."""
+@dataclass(frozen=True)
+class Bounded(Pass):
+    """A pass that folds into constants only what stays within the bound."""
+
+    fold: Folding = field(kw_only=True, repr=False)
+
+
+def bounded(fold: Folding) -> Bounded:
+    """Return the bounded pass of a folding one."""
     whole = fold(frozenset())
-    return Pass(whole.name, whole.contract, lambda graph, report: _apply(fold, whole.name, graph, report))
+
+    def applied(graph: Graph, report: Report) -> Graph:
+        return _apply(fold, whole.name, graph, report)
+
+    return Bounded(whole.name, whole.contract, applied, whole.after, whole.then, whole.slow, fold=fold)
 
 
 def _apply(fold: Folding, whole: str, graph: Graph, report: Report) -> Graph:

@@ -42,4 +42,10 @@ def _sample(data: Data) -> object:
     return data.array.dtype.name, data.array.shape, flat[:: max(1, flat.size // _SAMPLED)].tobytes()
 
 
-COMMON = Pass("common", "Equal constants become one, and so do nodes that compute the same.", _apply)
+COMMON = Pass(
+    "common",
+    "Equal constants become one, and so do nodes that compute the same.",
+    _apply,
+    after=("views",),
+    then=("dead",),
+)

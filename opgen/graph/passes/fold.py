@@ -105,4 +105,9 @@ def _computed(call: Bound, tensors: list[Data | None]) -> tuple[Data, ...] | Non
         return None
 
 
-FOLD = Pass("fold", "What depends on constants alone becomes a constant, unless it would be much larger.", _apply)
+FOLD = Pass(
+    "fold",
+    "What depends on constants alone becomes a constant, unless it would be much larger.",
+    _apply,
+    after=("shapes",),
+)

@@ -137,7 +137,7 @@ def affine(without: frozenset[str] = frozenset()) -> Pass:
     """Return the pass that leaves the nodes of some names as they are, whatever the elements of constants."""
     contract = "What scales and moves a sum's results by constants is done to the constants; roundings differ."
     name = ", ".join((_NAME, *sorted(without)))
-    return Pass(name, contract, lambda graph, report: _apply(graph, report, without))
+    return Pass(name, contract, lambda graph, report: _apply(graph, report, without), after=("common",), slow=True)
 
 
 AFFINE = bounded(affine)

@@ -154,7 +154,11 @@ def ahead(without: frozenset[str] = frozenset()) -> Pass:
     """Return the pass that leaves the nodes of some names as they are, whatever the elements of constants."""
     contract = "What scales, by constants, what a sum reads is done to its constants; roundings differ."
     name = ", ".join((_NAME, *sorted(without)))
-    return Pass(name, contract, lambda graph, report: _apply(graph, report, without))
+
+    def applied(graph: Graph, report: Report) -> Graph:
+        return _apply(graph, report, without)
+
+    return Pass(name, contract, applied, after=("affine",), then=("fold", "dead"), slow=True)
 
 
 AHEAD = bounded(ahead)

@@ -264,4 +264,6 @@ FUSE = Pass(
     "fuse",
     "Nodes become one op where values between them need not be stored; between half and bfloat16 ones roundings go.",
     _apply,
+    after=("ahead",),
+    slow=True,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from opgen.cache import entries as cache
 from opgen.cache import pickled
@@ -11,6 +11,7 @@ from opgen.compiler import toolchain
 from opgen.compiler.algorithms import mode
 from opgen.graph.ir.nodes import Graph, Node, Value
 from opgen.graph.passes.base import Note, Pass, Report
+from opgen.graph.passes.bounded import Bounded, bounded
 
 ROOMS = ("spec", "grad", "lower", "graph")
 """Of the files whose code decides what comes of a pass."""
@@ -29,8 +30,10 @@ class _Kept:
 
 
 def kept(each: Pass) -> Pass:
-    """The pass, which takes its result from the cache where it is there."""
-    return Pass(each.name, each.contract, lambda graph, report: _apply(each, graph, report))
+    """Return the pass, which takes its result from the cache where it is there; of a bounded one each try."""
+    if isinstance(each, Bounded):
+        return bounded(lambda without: kept(each.fold(without)))
+    return replace(each, apply=lambda graph, report: _apply(each, graph, report))
 
 
 def _apply(each: Pass, graph: Graph, report: Report) -> Graph:

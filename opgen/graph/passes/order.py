@@ -1,14 +1,23 @@
-"""The passes in the order in which a model takes them before its nodes are fused."""
+"""The order of passes, as they declare it."""
 
 from __future__ import annotations
 
-from opgen.graph.passes.base import Pass
-from opgen.graph.passes.common import COMMON
-from opgen.graph.passes.dead import DEAD
-from opgen.graph.passes.fold import FOLD
-from opgen.graph.passes.results import RESULTS
-from opgen.graph.passes.shapes import SHAPES
-from opgen.graph.passes.views import VIEWS
+from collections.abc import Iterable
 
-CLEANING: tuple[Pass, ...] = (DEAD, RESULTS, SHAPES, DEAD, FOLD, VIEWS, COMMON, DEAD)
-"""What makes any graph smaller; nothing is left to do for a second round."""
+from opgen.diagnostics import InternalError
+from opgen.graph.passes.base import Pass
+
+
+def ordered(passes: Iterable[Pass]) -> tuple[Pass, ...]:
+    """Return the passes in their order, each with those that it wants to be run once more right after it.
+
+    A pass that comes after one that is not among them may stand anywhere.
+    """
+    left = {p.name: p for p in passes}
+    known, order = dict(left), list[Pass]()
+    while left:
+        first = next((p for p in left.values() if left.keys().isdisjoint(p.after)), None)
+        if first is None:
+            raise InternalError(f"each of the passes {', '.join(left)} comes after another of them")
+        order += [left.pop(first.name), *(known[name] for name in first.then)]
+    return tuple(order)

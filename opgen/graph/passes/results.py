@@ -65,4 +65,4 @@ def _left(definitions: tuple[Definition, ...], lost: Collection[str]) -> tuple[D
     return live(tuple(d for d in definitions if d.tensor not in lost))
 
 
-RESULTS = Pass("results", "A result that nobody takes is not computed.", _apply)
+RESULTS = Pass("results", "A result that nobody takes is not computed.", _apply, after=("dead",))

@@ -107,5 +107,9 @@ def _definitions(given: tuple[Definition, ...], types: Mapping[str, str]) -> tup
 
 
 SHAPES = Pass(
-    "shapes", "A node that counts a tensor by its shape alone is told its sizes, and takes it no more.", _apply
+    "shapes",
+    "A node that counts a tensor by its shape alone is told its sizes, and takes it no more.",
+    _apply,
+    after=("results",),
+    then=("dead",),
 )

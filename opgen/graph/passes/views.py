@@ -58,4 +58,6 @@ def _merged(graph: Graph, node: Node, source: str) -> Node | None:
     return made
 
 
-VIEWS = Pass("views", "A view of a view takes the first value; one with that value's shape goes.", _apply)
+VIEWS = Pass(
+    "views", "A view of a view takes the first value; one with that value's shape goes.", _apply, after=("fold",)
+)

@@ -19,9 +19,9 @@ from opgen.graph.passes.base import Pass, Report, run_passes
 from opgen.graph.passes.common import COMMON
 from opgen.graph.passes.dead import DEAD
 from opgen.graph.passes.fold import FOLD
-from opgen.graph.passes.order import CLEANING
 from opgen.graph.passes.results import RESULTS
 from opgen.graph.passes.shapes import SHAPES
+from opgen.graph.passes.standard import CLEANING
 from opgen.graph.passes.views import VIEWS
 from opgen.spec.loading import load
 from tests.graph.random_graphs import MODULE, assert_same, campaign, random_inputs
