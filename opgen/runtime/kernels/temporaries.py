@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import os
 from collections.abc import Mapping
 
 from opgen.locks import BUILD
 from opgen.runtime import threads
 from opgen.runtime.memory import temporaries_ir
+from opgen.runtime.memory.available import available
 from opgen.runtime.native.library import Library, load_library
 
 
@@ -31,13 +31,5 @@ def _library() -> Library:
     names = (temporaries_ir.TAKE, temporaries_ir.GIVE, temporaries_ir.MOST)
     library = load_library(threads.object_code(temporaries_ir.IR), *names)
     most = ctypes.c_int64.from_address(library.address(temporaries_ir.MOST))
-    most.value = min(temporaries_ir.KEPT, _memory() // temporaries_ir.SHARE)
+    most.value = min(temporaries_ir.KEPT, available() // temporaries_ir.SHARE)
     return library
-
-
-def _memory() -> int:
-    """Bytes of memory that the machine has."""
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (ValueError, OSError):
-        return 0

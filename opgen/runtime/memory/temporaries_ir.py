@@ -14,7 +14,7 @@ TAKE, GIVE, MOST = "opgen_take", "opgen_give", "opgen_most_idle"
 LARGE = 32 << 20
 """Bytes from which on blocks are kept."""
 KEPT = 1 << 30
-"""Most bytes of idle blocks, and at most one part in SHARE of the machine's memory: word MOST says it."""
+"""Most bytes of idle blocks, and at most one part in SHARE of the memory available: word MOST says it."""
 SHARE = 8
 SLOTS = 32
 """Number of large blocks at once that are kept: further ones are the C library's."""

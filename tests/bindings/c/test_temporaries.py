@@ -9,6 +9,7 @@ import pytest
 
 from opgen.bindings.c.render import environment
 from opgen.runtime.memory import temporaries_ir
+from opgen.runtime.memory.available import available
 from opgen.runtime.memory.blocks import LARGE
 
 HEAD = """
@@ -17,6 +18,7 @@ HEAD = """
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 enum { LINE = 64 };
 """
@@ -71,17 +73,49 @@ int main(void)
 """
 
 
-@pytest.mark.parametrize("sanitizer", ["thread", "address,undefined"])
-def test_threads_never_share_a_block(sanitizer: str, tmp_path: Path) -> None:
-    text = environment.get_template("temporaries.c.jinja").render(
+def _text() -> str:
+    return environment.get_template("temporaries.c.jinja").render(
         large=LARGE,
         kept=temporaries_ir.KEPT,
         share=temporaries_ir.SHARE,
         slots=temporaries_ir.SLOTS,
         slack=temporaries_ir.SLACK,
     )
+
+
+@pytest.mark.parametrize(
+    ("group", "bounds", "most"),
+    [
+        ("/", {"": "1073741824"}, 128 << 20),
+        ("/a/b", {"": "max", "a": "268435456", "a/b": "1073741824"}, 32 << 20),
+        ("/a", {"b": "1"}, None),
+        (None, {"": "1"}, None),
+    ],
+)
+def test_a_container_has_less_memory(
+    group: str | None, bounds: dict[str, str], most: int | None, tmp_path: Path
+) -> None:
+    """What is kept goes by the least bound of the control groups, from Python and in C; None: by the machine."""
+    groups, mounted = tmp_path / "groups", tmp_path / "mounted"
+    groups.write_text("4:memory:/x\n" + ("" if group is None else f"0::{group}\n"))
+    for name, bound in bounds.items():
+        (mounted / name).mkdir(parents=True, exist_ok=True)
+        (mounted / name / "memory.max").write_text(f"{bound}\n")
+    machine = available(tmp_path / "none")
+    assert available(groups, mounted) == (machine if most is None else most * temporaries_ir.SHARE)
+    text = _text().replace("/proc/self/cgroup", str(groups)).replace("/sys/fs/cgroup", str(mounted))
     source = tmp_path / "main.c"
-    source.write_text("#define _GNU_SOURCE\n" + HEAD + text + MAIN)
+    main = 'int main(void) { give_block(take_block(1)); printf("%zu", most_idle()); return 0; }'
+    source.write_text("#define _GNU_SOURCE\n" + HEAD + text + main)
+    subprocess.run(["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", source, "-o", tmp_path / "main"], check=True)
+    done = subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=True)
+    assert int(done.stdout) == (min(temporaries_ir.KEPT, machine // temporaries_ir.SHARE) if most is None else most)
+
+
+@pytest.mark.parametrize("sanitizer", ["thread", "address,undefined"])
+def test_threads_never_share_a_block(sanitizer: str, tmp_path: Path) -> None:
+    source = tmp_path / "main.c"
+    source.write_text("#define _GNU_SOURCE\n" + HEAD + _text() + MAIN)
     flags = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", f"-fsanitize={sanitizer}", "-fno-sanitize-recover=all"]
     subprocess.run(["cc", *flags, "-pthread", source, "-o", tmp_path / "main"], check=True)
     done = subprocess.run([tmp_path / "main"], capture_output=True, text=True, timeout=120)
