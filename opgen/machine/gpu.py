@@ -1,4 +1,4 @@
-"""What estimates need to know of a CUDA device."""
+"""Numbers of a CUDA device, for its limits."""
 
 from __future__ import annotations
 

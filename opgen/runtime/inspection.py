@@ -133,7 +133,11 @@ class Inspection:
         if found is not None:
             used = f"{found.registers} vector registers, {found.spills} accesses of the stack"
             yield f"inner loop: {len(found.lines)} lines, {used}"
-        yield from str(self.cost).splitlines() if self.artifact.loop.is_bound else ("for all sizes",)
+        yield from (
+            str(self.cost).splitlines()
+            if self.artifact.loop.is_bound
+            else ("cost: not known, since the kernel is for all sizes",)
+        )
 
 
 def inspect(function: Callable[..., Any], *arguments: Any, **named: Any) -> Inspection:

@@ -1,9 +1,9 @@
 """Work of a scheduled kernel, estimated from its loops: arithmetic, accesses, bytes between the levels of memory.
 
-A cache is taken to hold what fits into it, whatever its sets.  What a loop touches is bounded by a box for each buffer.
-Where a whole loop's boxes fit, they move once; where one iteration's boxes fit, the loop's boxes move once too, since
-what consecutive iterations share stays; else every iteration moves its own.  Conditions and sizes that differ from
-iteration to iteration are taken as they are in a typical one, away from the ends.
+A cache is taken to hold all that fits into it, whatever its sets.  The accesses of a loop are bounded by a box for each
+buffer.  Where a whole loop's boxes fit, they move once; where one iteration's boxes fit, the loop's boxes move once
+too, since what consecutive iterations share stays; else every iteration moves its own.  Conditions and sizes that
+differ from iteration to iteration are taken as they are in a typical one, away from the ends.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ SAMPLES = 7
 
 @dataclass(frozen=True)
 class Executed:
-    """What one run of the kernel executes: multiply-adds (of scalars; a vector has several), and loads and stores.
+    """Instructions of one run of the kernel: multiply-adds (of scalars; a vector has several), and loads and stores.
 
     `paired` of the multiply-adds are made two at a time, by dot products of pairs, `tiled` in products of tiles; a row
     of a tile is one access.  `instructions` are vectors of arithmetic on elements, multiply-adds among them, but for
@@ -255,7 +255,7 @@ def samples(loop: For) -> list[Ranges]:
 
 
 def count(loop: For, ranges: Ranges) -> float:
-    """How many iterations the loop has, in the typical iteration of those around it."""
+    """Number of iterations of the loop, in the typical iteration of those around it."""
     start, stop = (sum(interval(e, ranges)) / 2 for e in (loop.start, loop.stop))
     return max(0.0, stop - start)
 

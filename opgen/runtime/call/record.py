@@ -134,7 +134,17 @@ def _rows(call: CallRun) -> Iterator[tuple[str, ...]]:
     if len(call.kernels) == 1 and call.kernels[0].node is None:
         yield (call.op, *_cells(call.kernels[0], call.seconds), taken)
         return
-    yield (call.op, "", _microseconds(call.seconds), "", "", "", f"{len(call.kernels)} kernels", "", taken)
+    yield (
+        call.op,
+        "",
+        _microseconds(call.seconds),
+        "",
+        "",
+        "",
+        f"{len(call.kernels)} kernel{'' if len(call.kernels) == 1 else 's'}",
+        "",
+        taken,
+    )
     for k in call.kernels:
         yield (f"  {k.op}", *_cells(k, k.seconds), "" if k.node is None else f"node {k.node}")
 

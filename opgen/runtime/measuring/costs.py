@@ -11,6 +11,7 @@ from math import prod
 from opgen.compiler import cost
 from opgen.compiler.artifact import Artifact
 from opgen.compiler.cost import Limit
+from opgen.compiler.make import artifact
 from opgen.compiler.request import Cuda
 from opgen.diagnostics import OpgenError, UserError
 from opgen.loop.analysis.movement import Executed, Movement
@@ -95,14 +96,17 @@ def as_measured(machine: Machine) -> Machine:
 
 
 def median_seconds(made: Artifact) -> float:
-    """Run the kernel of an artifact on random data, by as many threads as a call, and return the median time."""
-    kernel = made.loop
-    compiled = load(made)
+    """Run the kernel of an artifact on random data, by as many threads as a call, and return the median time.
+
+    A kernel of a program is run with all of its work, and with results apart from operands.
+    """
+    plain = artifact(replace(made.request, constants=(), in_place=(), memory="malloc"))
+    kernel = plain.loop
     inputs = drawn({b.name: (b.dtype, buffer_shape(b, {})) for b in kernel.inputs})
     arrays = [empty_aligned(buffer_shape(b, {}), b.dtype) for b in kernel.buffers]
     for array, given in zip(arrays, inputs.values(), strict=False):
         array[...] = given
-    run = Candidate(compiled.bind(made.arguments), [address(a) for a in arrays])
+    run = Candidate(load(plain).bind(plain.arguments), [address(a) for a in arrays])
     run.seconds()
     end = time.perf_counter() + LONGEST
     found = [run.seconds()]
