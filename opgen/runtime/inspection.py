@@ -26,7 +26,7 @@ from opgen.locks import cached_property
 from opgen.lower import variant_of
 from opgen.runtime.call.plan import Prepared, PreparedSeveral
 from opgen.runtime.call.recording import stand_in
-from opgen.runtime.call.specialize import environment_of, policy
+from opgen.runtime.call.specialize import Library, environment_of, policy
 from opgen.runtime.measuring.costs import Cost, cost_of
 from opgen.runtime.memory.buffers import numpy_dtype
 
@@ -148,19 +148,30 @@ def inspect(function: Callable[..., Any], *arguments: Any, **named: Any) -> Insp
 
     Raises UserError for what is not a generated function, and ArgumentError as the call does.
     """
-    prepare = getattr(getattr(function, "__globals__", {}).get("prepare"), getattr(function, "__name__", ""), None)
+    prepare = _preparing(function)
     if prepare is None:
         hint = ""
-        if hasattr(function, "inspect"):
-            hint = "; of a compiled model, its method `inspect` shows the nodes"
+        if hasattr(function, "inspect") or hasattr(function, "model"):
+            hint = "; `inspect` of a compiled model (of a compiled function: of its `model(...)`) shows its nodes"
         raise UserError(f"opgen.inspect: expected a function of a generated module, given {describe(function)}{hint}")
     named.pop("out", None)
     given = {name: _tensor(value) for name, value in named.items()}
-    return of_prepared(prepare(*map(_tensor, arguments), **given))
+    return _of_prepared(prepare(*map(_tensor, arguments), **given))
 
 
-def of_prepared(handle: Prepared | PreparedSeveral) -> Inspection:
-    """Return the kernel of a prepared call."""
+def _preparing(function: Callable[..., Any]) -> Callable[..., Prepared | PreparedSeveral] | None:
+    """The function that prepares calls of a generated one; None if it is not generated."""
+    names, name = getattr(function, "__globals__", {}), getattr(function, "__name__", "")
+    library, prepare = names.get("_library"), names.get("prepare")
+    if not isinstance(library, Library):
+        return None
+    plain = next((op.function_name for op in library.module().ops if op.name == name), name)
+    found: Callable[..., Prepared | PreparedSeveral] | None = getattr(prepare, plain, getattr(prepare, name, None))
+    return found
+
+
+def _of_prepared(handle: Prepared | PreparedSeveral) -> Inspection:
+    """The kernel of a prepared call."""
     operator, call = handle.operator, handle.call
     module = operator.module() if operator.module is not None else None
     if module is None:

@@ -94,8 +94,17 @@ def test_what_is_not_a_generated_function_is_refused() -> None:
         opgen.inspect(np.add, IMAGE, IMAGE)
     model = opgen.compile(lambda x: onnx.relu(x))
     model(IMAGE)
-    with pytest.raises(UserError, match="of a compiled model, its method `inspect` shows the nodes"):
-        opgen.inspect(model.model(IMAGE), IMAGE)
+    for compiled in (model, model.model(IMAGE)):
+        with pytest.raises(UserError, match=r"`inspect` of a compiled model .* shows its nodes"):
+            opgen.inspect(compiled, IMAGE)
+
+
+def test_an_op_by_its_registered_name_and_a_gradient_are_inspected(found: opgen.Inspection) -> None:
+    raw = opgen.inspect(nn.raw_ops.Conv2D, input=IMAGE, filter=TAPS, strides=ONES, padding="SAME")
+    assert raw.artifact.request == found.artifact.request
+    by_filter = opgen.gradient(nn.conv2d, wrt="filter")
+    shown = opgen.inspect(by_filter, IMAGE, TAPS, ("float32", (1, 14, 14, 16)), strides=ONES, padding="SAME")
+    assert shown.call.startswith("Conv2DGradient_filter of ")
 
 
 def test_generic_ops_and_ops_with_several_results_are_inspected() -> None:

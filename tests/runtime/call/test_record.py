@@ -15,7 +15,9 @@ from generated import nn_ops as nn
 from generated import onnx_ops as onnx
 from opgen.cache import entries, pickled
 from opgen.compiler.object import ObjectCode
+from opgen.compiler.toolchain import NoCompilerError
 from opgen.diagnostics import UserError
+from opgen.graph.program.loaded import LoadedProgram
 from opgen.runtime import threads
 from opgen.runtime.kernels import launcher, loaded
 
@@ -128,6 +130,21 @@ def test_a_run_of_a_model_has_a_kernel_for_each_node() -> None:
     taken = [k.seconds for k in call.kernels]
     assert all(t is not None and t > 0 for t in taken)
     assert sum(t or 0 for t in taken) == pytest.approx(call.seconds)
+
+
+def test_without_a_compiler_only_the_whole_run_of_a_model_has_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = opgen.compile(lambda x: onnx.relu(x))
+    expected = model(IMAGE)
+
+    def missing(_: LoadedProgram) -> None:
+        raise NoCompilerError("no LLVM")
+
+    monkeypatch.setattr(LoadedProgram, "clocked", missing)
+    with opgen.record() as calls:
+        assert np.array_equal(model(IMAGE), expected)
+    (call,) = calls
+    assert call.seconds > 0
+    assert [k.seconds for k in call.kernels] == [None]
 
 
 def test_threads_with_a_copy_of_the_context_are_recorded_and_others_are_not() -> None:
