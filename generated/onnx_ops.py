@@ -1288,12 +1288,13 @@ def gemm(
         Y: T[rows, columns]. The result.
 
     Types:
-        T: float16, bfloat16, float32, float64
+        T: int32, int64, uint32, uint64, float16, bfloat16, float32, float64
 
     Formula:
         product[i, j] = sum[k](A[(if transA then [k, i] else [i, k])...] * B[(if transB then [j, k] else [k,
             j])...])
-        Y[i, j] = alpha * product[i, j] + (if present(C) then beta * C[i, j] else 0)
+        Y[i, j] = if is_float(T) then alpha * product[i, j] + (if present(C) then beta * C[i, j] else 0) else
+            T(alpha * float64(product[i, j]) + (if present(C) then beta * float64(C[i, j]) else 0))
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
@@ -6124,11 +6125,12 @@ def shrink(
         output: T[dims...]. The results, in the shape of `input`.
 
     Types:
-        T: float16, bfloat16, float32, float64
+        T: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
 
     Formula:
-        output[i...] = if input[i...] < -lambd then input[i...] + bias else if input[i...] > lambd then input[i...]
-            - bias else 0
+        output[i...] = if is_float(T) then if input[i...] < -lambd then input[i...] + bias else if input[i...] >
+            lambd then input[i...] - bias else 0 else if float64(input[i...]) < -lambd then T(float64(input[i...]) +
+            bias) else if float64(input[i...]) > lambd then T(float64(input[i...]) - bias) else 0
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
@@ -8486,7 +8488,7 @@ def reduce_mean(
         reduced: T[(if keepdims then place(drop(dims, at), 1, at) else drop(dims, at))...]. The reduced tensor.
 
     Types:
-        T: float16, bfloat16, float32, float64
+        T: int32, int64, uint32, uint64, float16, bfloat16, float32, float64
 
     Formula:
         at... = (if count(axes) > 0 then normalised(axes, rank(data)) else if noop_with_empty_axes then [] else
@@ -8534,7 +8536,7 @@ def reduce_mean_by_attributes(
         reduced: T[(if keepdims then place(drop(dims, at), 1, at) else drop(dims, at))...]. The reduced tensor.
 
     Types:
-        T: float16, bfloat16, float32, float64
+        T: int32, int64, uint32, uint64, float16, bfloat16, float32, float64
 
     Formula:
         at... = (if present(axes) then normalised(axes, rank(data)) else positions(rank(data)))...
@@ -8963,14 +8965,15 @@ def reduce_l2(
         reduced: T[(if keepdims then place(drop(dims, at), 1, at) else drop(dims, at))...]. The reduced tensor.
 
     Types:
-        T: float16, bfloat16, float32, float64
+        T: int32, int64, uint32, uint64, float16, bfloat16, float32, float64
 
     Formula:
         at... = (if count(axes) > 0 then normalised(axes, rank(data)) else if noop_with_empty_axes then [] else
             positions(rank(data)))...
         over... = pick(dims, at)...
-        reduced[(if keepdims then place(i, 0, at) else i)...] = sqrt(sum[r... < over...]( data[place(i, r, at)...] *
-            data[place(i, r, at)...]))
+        reduced[(if keepdims then place(i, 0, at) else i)...] = if is_float(T) then sqrt(sum[r... < over...](
+            data[place(i, r, at)...] * data[place(i, r, at)...])) else T(sqrt(float64(sum[r... < over...](
+            data[place(i, r, at)...] * data[place(i, r, at)...]))))
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
@@ -9010,13 +9013,14 @@ def reduce_l2_by_attributes(
         reduced: T[(if keepdims then place(drop(dims, at), 1, at) else drop(dims, at))...]. The reduced tensor.
 
     Types:
-        T: float16, bfloat16, float32, float64
+        T: int32, int64, uint32, uint64, float16, bfloat16, float32, float64
 
     Formula:
         at... = (if present(axes) then normalised(axes, rank(data)) else positions(rank(data)))...
         over... = pick(dims, at)...
-        reduced[(if keepdims then place(i, 0, at) else i)...] = sqrt(sum[r... < over...]( data[place(i, r, at)...] *
-            data[place(i, r, at)...]))
+        reduced[(if keepdims then place(i, 0, at) else i)...] = if is_float(T) then sqrt(sum[r... < over...](
+            data[place(i, r, at)...] * data[place(i, r, at)...])) else T(sqrt(float64(sum[r... < over...](
+            data[place(i, r, at)...] * data[place(i, r, at)...]))))
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
