@@ -1,4 +1,4 @@
-"""The README and the pages of the rooms say what is so: their commands are run, their programs executed, what they show
+"""The README and the pages of packages say what is so: their commands are run, their programs executed, what they show
 is what is printed.
 """
 

@@ -1,4 +1,4 @@
-"""Every room of `opgen/` has a README, and the files that it names are there."""
+"""Every package of `opgen/` has a README, the files that it names are there, and CONTRIBUTING lists it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import pytest
 
 from tests.support.repository import ROOT
 
-ROOMS = sorted(p.parent for p in (ROOT / "opgen").glob("*/__init__.py"))
+PACKAGES = sorted(p.parent for p in (ROOT / "opgen").glob("*/__init__.py"))
 PAGES = sorted((ROOT / "opgen").rglob("README.md"))
 NAMED = re.compile(r"`([\w./]+\.(?:py|md|op))`")
 
 
-def test_every_room_has_a_page() -> None:
-    assert [room.name for room in ROOMS if not (room / "README.md").is_file()] == []
+def test_every_package_has_a_page() -> None:
+    assert [package.name for package in PACKAGES if not (package / "README.md").is_file()] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[str(p.parent.relative_to(ROOT)) for p in PAGES])
@@ -34,7 +34,7 @@ def test_the_table_of_contributing_has_every_package_in_the_order_of_imports() -
     page = (ROOT / "CONTRIBUTING.md").read_text()
     rows = re.findall(r"^\| ((?:`[\w./]+`(?:, )?)+) \|", page, re.MULTILINE)
     named = [name.removesuffix("/").removesuffix(".py") for row in rows for name in re.findall(r"`([^`]+)`", row)]
-    folders = {room.name for room in ROOMS}
+    folders = {package.name for package in PACKAGES}
     assert folders <= set(named), folders - set(named)
 
     contract = re.search(r"^layers = \[\n(.*?)^\]", (ROOT / "pyproject.toml").read_text(), re.MULTILINE | re.DOTALL)
