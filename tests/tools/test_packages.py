@@ -30,6 +30,19 @@ def test_the_files_that_a_page_names_are_there(page: Path) -> None:
     assert [n for n in named if not found(n)] == []
 
 
+def test_the_modules_that_docstrings_and_comments_name_are_there() -> None:
+    files = {
+        "/" + p.relative_to(ROOT).as_posix() for top in ("opgen", "tests", "tools") for p in (ROOT / top).rglob("*.py")
+    }
+
+    def missing(path: Path) -> list[str]:
+        named = re.findall(r"`([a-z][\w/]*\.py)`", path.read_text())
+        return [n for n in named if not any(f.endswith(f"/{n}") for f in files)]
+
+    found = {str(path.relative_to(ROOT)): missing(path) for path in (ROOT / "opgen").rglob("*.py")}
+    assert {path: names for path, names in found.items() if names} == {}
+
+
 def test_the_table_of_contributing_has_every_package_in_the_order_of_imports() -> None:
     page = (ROOT / "CONTRIBUTING.md").read_text()
     rows = re.findall(r"^\| ((?:`[\w./]+`(?:, )?)+) \|", page, re.MULTILINE)

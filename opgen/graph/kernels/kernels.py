@@ -1,9 +1,9 @@
 """The kernels of programs: from a call of an op to object code, once for equal calls, kept in the cache.
 
-A kernel is made for the sizes of a call, for all sizes of its variant, or for calls between (`opened.py`).  It differs
-from those that calls from Python run (`opgen.runtime.call.specialize`) only in where its temporary results lie: in room
-that the program gives it.  What is kept says all that a program needs to know, so that one that is in the cache is
-loaded without lowering or scheduling anything.
+A kernel is made for the sizes of a call, for all sizes of its variant, or for calls between
+(`opgen/compiler/symbolic.py`).  It differs from those that calls from Python run (`opgen.runtime.call.specialize`) only
+in where its temporary results are: in memory that the program gives it.  What is kept says
+all that a program needs to know, so that one that is in the cache is loaded without lowering or scheduling anything.
 """
 
 from __future__ import annotations
