@@ -34,7 +34,7 @@ WIDTH = 120
 """Columns of a summary."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Inspection:
     """The kernel that a call takes; `call` says of which op and with which tensors.
 
@@ -111,6 +111,9 @@ class Inspection:
 
     def _text(self, stage: Stage) -> str:
         return self.artifact.text(stage)
+
+    def __repr__(self) -> str:
+        return f"<the kernel of {self.call}: print shows a summary>"
 
     def __str__(self) -> str:
         return "\n".join(self._lines())

@@ -67,6 +67,7 @@ def test_the_summary_says_what_a_reader_looks_for_first(found: opgen.Inspection)
     assert "; measured " in lines[5]
     assert lines[-1].startswith(("nearest limit: ", "more than 100%"))
     assert max(map(len, lines)) <= 120
+    assert repr(found) == f"<the kernel of {lines[0]}: print shows a summary>"
     page = found._repr_html_()
     assert page.count("<details>") == page.count("</details>") == 3
     assert "<pre>" in page
