@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from opgen.cache import entries as cache
@@ -37,6 +38,15 @@ def code_identity(target: Target, ir: str) -> dict[str, str]:
         "target": repr(target),
         "ir": ir,
     }
+
+
+def call_key(spec: str, op: str, numbers: Mapping[str, object], algorithms: str) -> str:
+    """The key of the kernel for a call of an op of the spec with that hash, told without reading the spec.
+
+    `numbers` are all that the call has: types, words and integers by name.  `algorithms` are those that are wanted.
+    """
+    identity = {"spec": spec, "op": op, "algorithms": algorithms, **machine_identity()}
+    return cache.key_of({**identity, **{name: repr(value) for name, value in numbers.items()}})
 
 
 def kernel_key(kernel: Kernel, request: Compilation, target: Target) -> str:

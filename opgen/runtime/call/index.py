@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from opgen.cache import entries as cache
 from opgen.cache import pickled
-from opgen.compiler.keys import machine_identity
+from opgen.compiler import keys
 from opgen.loop.nodes import Kernel
 
 if TYPE_CHECKING:
@@ -37,15 +36,14 @@ def key_of(spec: str, op: str, call: Call, algorithms: str) -> str | None:
     """
     if any(isinstance(v, float) for value in call.attributes.values() for v in _flat(value)):
         return None
-    parts: Mapping[str, object] = {
+    numbers: Mapping[str, object] = {
         "types": sorted(call.types.items()),
         "words": sorted(call.words.items()),
         "attributes": sorted(call.attributes.items()),
         "integers": sorted(call.integers.items()),
         "shapes": sorted((n, t.shape) for n, t in call.tensors.items()),
     }
-    identity = {"spec": spec, "op": op, "algorithms": algorithms, **machine_identity()}
-    return cache.key_of({**identity, **{name: repr(value) for name, value in parts.items()}})
+    return keys.call_key(spec, op, numbers, algorithms)
 
 
 def _flat(value: object) -> tuple[object, ...]:

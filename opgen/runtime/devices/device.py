@@ -14,7 +14,6 @@ import numpy as np
 
 from opgen.codegen.cuda.program import Launch
 from opgen.compiler.artifact import Artifact
-from opgen.compiler.cuda import ptx
 from opgen.compiler.make import artifact
 from opgen.compiler.request import Compilation, Cuda
 from opgen.diagnostics.calls import ArgumentTypeError
@@ -47,8 +46,8 @@ class CudaKernel:
     ordered on `stream` (a CUstream as an integer; 0 is the default stream).
     """
 
-    def __init__(self, made: Artifact | Kernel, on: Device | None = None, *, compiler: Compile = ptx.binary) -> None:
-        """Take what a request became, or a legal kernel.
+    def __init__(self, made: Artifact | Kernel, on: Device | None = None, *, compiler: Compile | None = None) -> None:
+        """Load what a request became, or a legal kernel; by `compiler`, if one is given.
 
         Raises `DeviceUnavailableError` where there is no device or no compiler for it.
         """
@@ -56,7 +55,7 @@ class CudaKernel:
         if isinstance(made, Kernel):
             made = artifact(Compilation(made, Cuda(self.device.capability), schedule="finished"))
         self.program = made.program
-        image = compiler(self.program.source, self.device.capability)
+        image = made.code if compiler is None else compiler(self.program.source, self.device.capability)
         self.code_hash = hashlib.sha256(image).hexdigest()
         with self.device.current():
             module = self.device.load(image)
