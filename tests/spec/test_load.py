@@ -49,10 +49,10 @@ def test_the_grammar_has_no_conflict(caplog: pytest.LogCaptureFixture) -> None:
 def test_the_tables_are_those_of_the_grammar() -> None:
     """`python -m tools.tables` writes them; with another lark they are made anew, and the result is the same."""
     grammar = resources.files("opgen.spec.syntax").joinpath("grammar.lark").read_text(encoding="utf-8")
-    kept = json.loads(resources.files("opgen.spec").joinpath(tables.NAME).read_text(encoding="utf-8"))
+    kept = json.loads(resources.files("opgen.spec.syntax").joinpath(tables.NAME).read_text(encoding="utf-8"))
     assert kept["made_of"][1] == hashlib.sha256(grammar.encode()).hexdigest(), "run python -m tools.tables"
     if kept["made_of"][0] == lark.__version__:
-        whole = resources.files("opgen.spec").joinpath(tables.NAME).read_text(encoding="utf-8")
+        whole = resources.files("opgen.spec.syntax").joinpath(tables.NAME).read_text(encoding="utf-8")
         assert tables.text() == whole, "run python -m tools.tables"
     parsers = (tables.parser(), tables.made(grammar))
     for text in (NN_OPS.read_text(encoding="utf-8"), SAMPLES.read_text(encoding="utf-8")):
