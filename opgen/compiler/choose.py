@@ -105,12 +105,10 @@ def _candidates(request: Compilation, source: OpVariant, call: Environment) -> I
 
 def _kernel(request: Compilation, source: OpVariant, algorithm: Algorithm | None = None) -> Kernel:
     """The kernel of the definition or of an algorithm, with the numbers of the request in place."""
-    checked = source.lowered(algorithm)
-    kernel = checked.lowered.kernel
+    kernel = source.lowered(algorithm).lowered.kernel
     if request.call is None:
         return simplify(kernel)
-    values = checked.values(request.call)
-    integers = {p.name: values[p.name] for p in kernel.parameters if not p.dtype.is_float}
+    integers = source.integers(request.call, algorithm)
     if request.opening != CLOSED:
         return opened(kernel, integers, request.opening)
     return simplify(bind(kernel, integers))

@@ -49,6 +49,52 @@ def call_key(spec: str, op: str, numbers: Mapping[str, object], algorithms: str)
     return cache.key_of({**identity, **{name: repr(value) for name, value in numbers.items()}})
 
 
+def request_key(request: Compilation, target: Target, *holders: str) -> str:
+    """The key of what becomes of a request, found without lowering its op where all numbers of the call are bound.
+
+    `holders` are files or packages whose source decides the form of what is kept under the key.
+    """
+    return cache.key_of(
+        {
+            **code_identity(target, _source(request)),
+            "compiler": toolchain.compiler_fingerprint(),
+            "holders": toolchain.fingerprint(*holders),
+            "machine": repr(target.machine),
+            "schedule": str(request.schedule),
+            "tuned": tuned.digest() if request.schedule == "tuned" else "",
+            "algorithms": repr((request.algorithms, request.algorithm)),
+            "numbers": repr(_numbers(request)),
+            "opening": repr(request.opening),
+            "places": repr((request.constants, request.in_place)),
+            "memory": repr(request.memory),
+        }
+    )
+
+
+def _source(request: Compilation) -> str:
+    from opgen.compiler.request import OpVariant
+
+    source = request.source
+    return source.identity if isinstance(source, OpVariant) else toolchain.listing(source)
+
+
+def _numbers(request: Compilation) -> object:
+    """The numbers of a call that are in its kernel."""
+    from opgen.compiler.request import OpVariant
+
+    source, call = request.source, request.call
+    if call is None or not isinstance(source, OpVariant):
+        return None
+    if request.opening.names:
+        integers = source.integers(call)
+        request.opening.require(integers)
+        return sorted((n, v) for n, v in integers.items() if n not in request.opening.names)
+    decides = bool(source.op.algorithms)  # whether an algorithm is for a call may depend on any number of it
+    floats = () if decides else tuple(a.name for a in source.op.attrs if a.kind == "float")
+    attrs = sorted((n, v) for n, v in call.attrs.items() if n not in floats)
+    return attrs, sorted(call.shapes.items()), sorted(call.symbols.items())
+
+
 def kernel_key(kernel: Kernel, request: Compilation, target: Target) -> str:
     """The key of the object code of a (simplified) kernel, whatever op it came from.
 
@@ -88,6 +134,12 @@ def _tuned(kernel: Kernel, request: Compilation, target: Target) -> str:
 def symbol(key: str) -> str:
     """The name of a kernel whose key is its name."""
     return f"kernel_{key[:16]}"
+
+
+def first_key(symbol: str, target: Target) -> str:
+    """The key of the object code of a kernel that runs once on constants, by its symbol."""
+    identity = {**code_identity(target, symbol), "compiler": toolchain.compiler_fingerprint()}
+    return cache.key_of({**identity, "machine": repr(target.machine), "tuned": tuned.digest()})
 
 
 def symbol_of_first(first: Kernel) -> str:

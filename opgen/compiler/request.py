@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -9,6 +10,7 @@ from opgen.codegen.llvm.target import Target
 from opgen.compiler.algorithms import Mode
 from opgen.compiler.limits import CheckedKernel
 from opgen.compiler.symbolic import CLOSED, Opening
+from opgen.locks import cached_property
 from opgen.loop.nodes import Kernel
 from opgen.lower import Variant, lower
 from opgen.schedule.schedule import Schedule
@@ -39,6 +41,18 @@ class OpVariant:
         if name not in self._lowered:
             self._lowered[name] = CheckedKernel(self.op, lower(self.module, self.op, self.variant, algorithm))
         return self._lowered[name]
+
+    def integers(self, call: Environment, algorithm: Algorithm | None = None) -> dict[str, int]:
+        """The values that a call has for all parameters of the generic kernel but floats."""
+        checked = self.lowered(algorithm)
+        values = checked.values(call)
+        return {p.name: int(values[p.name]) for p in checked.lowered.kernel.parameters if not p.dtype.is_float}
+
+    @cached_property
+    def identity(self) -> str:
+        """A sha256 of all that the variant is, the same in every process."""
+        words = sorted(self.variant.types.items()), sorted(self.variant.values.items())
+        return hashlib.sha256(repr((self.op, self.module.functions, words)).encode()).hexdigest()
 
 
 @dataclass(frozen=True)

@@ -14,23 +14,15 @@ import signal
 import struct
 import subprocess
 import sys
-from dataclasses import dataclass
 from typing import IO, TypeAlias
 
 from opgen import ending
-from opgen.compiler.algorithms import Mode, algorithms, mode
 from opgen.diagnostics import InternalError
 from opgen.graph.kernels.kernels import Built, Wanted, make
 
 Answer: TypeAlias = "Built | Exception"
 _LENGTH = struct.Struct("<Q")
 _START = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from opgen.graph.kernels.worker import main; main()"
-
-
-@dataclass(frozen=True)
-class _Task:
-    mode: Mode
-    want: Wanted
 
 
 class WorkerLostError(Exception):
@@ -41,8 +33,7 @@ class Worker:
     """Another process, as the one that started it sees it."""
 
     def __init__(self) -> None:
-        """Raises OSError if there can be no such process.  Kernels are built by the algorithms that are wanted now."""
-        self._mode = mode()
+        """Raises OSError if there can be no such process."""
         command = [sys.executable, "-c", _START, json.dumps(sys.path)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         ending.at_ending(self, self._process.kill)
@@ -53,7 +44,7 @@ class Worker:
         if given is None or taken is None:
             raise InternalError("a worker without pipes")
         try:
-            _write(given, _Task(self._mode, want))
+            _write(given, want)
             found = _read(taken)
         except (OSError, ValueError, EOFError, pickle.UnpicklingError) as error:
             raise WorkerLostError from error
@@ -80,14 +71,13 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started it is told, and ends it
     with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as out:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-        while isinstance(task := _read(sys.stdin.buffer), _Task):
-            _write(out, _built(task))
+        while isinstance(want := _read(sys.stdin.buffer), Wanted):
+            _write(out, _built(want))
 
 
-def _built(task: _Task) -> Answer:
+def _built(want: Wanted) -> Answer:
     try:
-        with algorithms(task.mode):
-            return make(task.want)
+        return make(want)
     except Exception as error:  # whatever it is, it is the other process that tells the user
         try:
             pickle.loads(pickle.dumps(error))

@@ -14,11 +14,12 @@ from opgen.cache import entries as cache
 from opgen.cache import pickled
 from opgen.compiler import toolchain
 from opgen.compiler.algorithms import mode
+from opgen.compiler.keys import machine_identity
 from opgen.compiler.sharing import WORTH_SHARING, Work
 from opgen.compiler.symbolic import CLOSED, Opening
 from opgen.graph.ir.bound import Bound, Kind, bound
 from opgen.graph.ir.nodes import Graph, Node, Value
-from opgen.graph.kernels.kernels import KernelCode, lowered, machine_identity, wanted
+from opgen.graph.kernels.kernels import KernelCode, Wanted, lowered, wanted
 from opgen.graph.kernels.parallel_build import Progress, made
 from opgen.graph.plan.in_place import Pairs, may_share
 from opgen.graph.plan.places import Place
@@ -103,6 +104,17 @@ def program(
     return found
 
 
+def wants(graph: Graph, openings: Openings | None = None, apart: bool = True) -> dict[int, Wanted]:
+    """Return the kernel that is wanted for each node but views, by the node's number; arguments as for `program`."""
+    calls = [bound(graph, node) for node in graph.nodes]
+    views = _views(graph, calls)
+    over = may_share(graph, views)
+    open_ = [CLOSED] * len(calls) if openings is None else openings
+    constants = [constants_of(graph, node) if apart else () for node in graph.nodes]
+    running = [i for i, node in enumerate(graph.nodes) if node.outputs[0] not in views]
+    return {i: wanted(calls[i], open_[i], constants[i], over[i]) for i in running}
+
+
 def constants_of(graph: Graph, node: Node) -> tuple[int, ...]:
     """Which of a node's tensors are constants, by their positions."""
     return tuple(k for k, name in enumerate(node.inputs) if name in graph.constant)
@@ -119,18 +131,14 @@ def steps_of(graph: Graph, program: Program) -> tuple[NodeStep, ...]:
 
 
 def _made(graph: Graph, openings: Openings, progress: Progress | None, apart: bool) -> Program:
-    calls = [bound(graph, node) for node in graph.nodes]
-    views = _views(graph, calls)
-    running = [i for i, node in enumerate(graph.nodes) if node.outputs[0] not in views]
-    over = may_share(graph, views)
-    constants = {i: constants_of(graph, graph.nodes[i]) if apart else () for i in running}
-    wants = {i: wanted(calls[i], openings[i], constants[i], over[i]) for i in running}
-    codes = made([wants[i] for i in running], progress)
-    kernels = list(dict.fromkeys(codes[wants[i].key] for i in running))
-    launched = {i: _Launched(calls[i], codes[wants[i].key]) for i in running}
+    needed = wants(graph, openings, apart)
+    codes = made(list(needed.values()), progress)
+    kernels = list(dict.fromkeys(codes[want.key] for want in needed.values()))
+    launched = {i: _Launched(want.call, codes[want.key]) for i, want in needed.items()}
+    views = _views(graph, [bound(graph, node) for node in graph.nodes])
     reads = [launched[i].code.reads if i in launched else () for i in range(len(graph.nodes))]
     rooms = [launched[i].room if i in launched else 0 for i in range(len(graph.nodes))]
-    shared = {i: launched[i].code.in_place for i in running if launched[i].code.in_place}
+    shared = {i: x.code.in_place for i, x in launched.items() if x.code.in_place}
     found = plan(graph, views, reads, rooms, _by_name(graph, shared))
     preparing = _Preparing(graph)
     entry = Entry(

@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from opgen.compiler.request import OpVariant
+from opgen.compiler.symbolic import CLOSED
 from opgen.diagnostics import InternalError
 from opgen.graph.compiled.compiled import CompiledModel
 from opgen.graph.ir.bound import bound
@@ -86,7 +88,7 @@ def test_a_process_builds_one_kernel_after_the_other_and_tells_of_errors(monkeyp
             assert isinstance(found, tuple)
             assert found[0].key == kernels.make(want)[0].key
         without_sizes = replace(calls[0], environment=replace(calls[0].environment, symbols={}))
-        assert isinstance(other.build(Wanted(without_sizes, True, "key")), KeyError)
+        assert isinstance(other.build(Wanted(without_sizes, CLOSED, "default")), KeyError)
     finally:
         other.end()
         other.close()
@@ -114,7 +116,7 @@ def test_a_program_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     checked(of_many_kernels(3))
     monkeypatch.setattr("opgen.runtime.kernels.loaded._loaded", Loaded())
     monkeypatch.setattr(program, "_made", refused("a program"))
-    monkeypatch.setattr(kernels, "lower", refused("a kernel"))
+    monkeypatch.setattr(OpVariant, "lowered", refused("a kernel"))
     model = CompiledModel.of_graph(of_many_kernels(3))
     found = model(*[np.ones(v.shape, np.float32) for v in of_many_kernels(3).inputs])
     assert all((a == 2).all() for a in found)
