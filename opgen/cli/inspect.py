@@ -13,6 +13,7 @@ from opgen import files
 from opgen.cli.as_json import JSON, inspected, print_json
 from opgen.cli.as_json import algorithm as algorithm_as_json
 from opgen.cli.errors import say
+from opgen.cli.inspect_model import PARTS
 from opgen.cli.inspect_model import STAGES as MODEL_STAGES
 from opgen.cli.models import DIMS, SHAPES, is_model
 from opgen.cli.options import FILE, SPECS_FOLDER, GivenPath, specs_or_default
@@ -53,6 +54,7 @@ class Shown:
 
     target: str
     schedule_file: Path | None
+    part: str
     as_json: bool
     output: Path | None
 
@@ -93,6 +95,10 @@ class Shown:
 @click.option("--results", type=click.IntRange(min=1), metavar="N", help="How many results of a generic op are wanted.")
 @DIMS
 @click.option("--node", metavar="N", help="A node of a model, by number or name, in place of the whole.")
+@click.option(
+    "--part", type=click.Choice(PARTS), default=PARTS[0], show_default=True,
+    help="The part of a node's kernel that every run takes, or that runs once, first, on constants (legal, llvm, asm)."
+)  # fmt: skip
 @click.option("--after", metavar="PASS", help="Only the graph after this pass.")
 @click.option("--explain", is_flag=True, help="Say what the passes did with a model, and the work of its nodes.")
 @click.option(
@@ -114,6 +120,7 @@ def command(
     results: int | None,
     dims: tuple[str, ...],
     node: str | None,
+    part: str,
     after: str | None,
     explain: bool,
     algorithm: str | None,
@@ -143,20 +150,22 @@ def command(
     cost       estimated and measured time, and the machine's limits: of arithmetic, and of bytes by cache level
 
     A MODEL takes the shapes of inputs whose sizes are open.  Its stages are these, and those above of one of its nodes
-    (--node; their spec is what fusion made of them).
+    (--node: the kernel that the program runs, with operands in place of results and what depends on constants alone
+    taken apart; its spec is what fusion made of the node).
 
     \b
     graph      nodes and values: as imported, then after each pass
     plan       where every tensor lies, step by step
     program    the entry that runs the kernels, as LLVM IR
     """
-    shown = Shown(target, schedule_file, as_json, output)
+    shown = Shown(target, schedule_file, part, as_json, output)
     if is_model(op):
         of_ops = {"--specs": specs, "--dtype": dtypes, "--sizes": sizes, "--attr": attrs, "--algorithm": algorithm}
         _refuse(f"{op} is a model", {**of_ops, "--algorithms": algorithms, "--results": results})
         _model(op, stage, shapes, dims, node, after, explain, shown)
         return
-    _refuse(f"{op} is an op", {"--dim": dims, "--node": node, "--after": after, "--explain": explain})
+    of_nodes = {"--node": node, "--part": part != PARTS[0]}
+    _refuse(f"{op} is an op", {"--dim": dims, **of_nodes, "--after": after, "--explain": explain})
     from opgen.cli.forms import Given
 
     _op(op, stage or "scheduled", specs, Given(dtypes, shapes, sizes, attrs, results), algorithm, algorithms, shown)
@@ -193,7 +202,7 @@ def _op(
         text = inspect_op.text(found, stage)
         shown.tell_rates(stage)
     if algorithm is None and stage not in SPEC_STAGES and (note := inspect_op.choice_note(arguments.op, found)):
-        say(note)
+        say(f"{note} (--algorithm: another one)")
     if shown.as_json:
         print_json(inspected(found, arguments, stage, text))
         return
@@ -235,18 +244,22 @@ def _model(
         raise UserError(f"--stage {stage} is of {'nodes: name one with --node' if name is None else 'whole models'}")
     with working(f"{path}: {stage}"):
         found = inspect_model.inspected(path, shapes, dims)
+        notes: list[str] = []
         node = None if name is None else found.node(name)
         if explain:
             text, language = found.explanation(), "text"
         elif node is None:
-            _refuse("it is of nodes (--node)", {"--schedule": shown.schedule_file})
+            _refuse("it is of nodes (--node)", {"--schedule": shown.schedule_file, "--part": shown.part != PARTS[0]})
             text, language = found.text(stage, after), MODEL_STAGES[stage]
         else:
             _refuse("it is of whole models", {"--after": after})
             made = found.artifact(node, shown.built_for(stage), shown.schedule(stage))
-            text = inspect_model.node_text(made, stage)
+            text = inspect_model.node_text(made, stage, shown.part)
+            notes = [] if stage in SPEC_STAGES else inspect_model.notes(made)
             language = LANGUAGES[stage]
             shown.tell_rates(stage)
+    for note in notes:
+        say(note)
     if shown.as_json:
         print_json(inspect_model.as_json(found, stage, text, node))
         return

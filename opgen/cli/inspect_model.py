@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 STAGES = {"graph": "spec", "plan": "text", "program": "llvm"}
 """The stages of a whole model, and the language of each one's text."""
 
+PARTS = ("run", "first")
+"""The parts of a node's kernel: what each run does, and what is done once, first, on constants alone."""
+FIRST_STAGES = ("legal", "llvm", "asm")
+"""The stages of the part that is done first: before, the kernel is one."""
+
 
 @dataclass(frozen=True)
 class Inspected:
@@ -90,11 +95,11 @@ class Inspected:
         return node_of(self.graph, int(name) if name.isdecimal() else name, "--node")
 
     def artifact(self, node: Node, target: str | None, schedule: Schedule | None) -> Artifact:
-        """The kernel of a node's op for the node's sizes; `target` None means a CUDA device."""
+        """The kernel that the program runs for a node; `target` None means a CUDA device."""
         from opgen.compiler.make import artifact
         from opgen.graph.compiled.inspected import request_of
 
-        found = request_of(self.graph, node, inspect_op.target_of(target))
+        found = replace(request_of(self.graph, node), target=inspect_op.target_of(target))
         return artifact(found if schedule is None else replace(found, schedule=schedule))
 
 
@@ -112,9 +117,29 @@ def inspected(path: str, shapes: tuple[str, ...], dims: tuple[str, ...]) -> Insp
         raise UserError(f"{error};\n{hint}") from error
 
 
-def node_text(found: Artifact, stage: str) -> str:
-    """A node's op at a stage; its spec is the resolved one, since it stands in no file."""
-    return inspect_op.text(found, "model" if stage == "spec" else stage)
+def node_text(found: Artifact, stage: str, part: str) -> str:
+    """A part of a node's kernel at a stage; its spec is the resolved one, since it stands in no file."""
+    from opgen.compiler.request import Cuda
+    from opgen.loop.print import print_kernel
+
+    if part == PARTS[0]:
+        return inspect_op.text(found, "model" if stage == "spec" else stage)
+    if stage not in FIRST_STAGES:
+        raise UserError(f"--part {part}: expected --stage {', '.join(FIRST_STAGES)}, got {stage}")
+    if isinstance(found.request.target, Cuda) or found.first is None:
+        raise UserError(f"--part {part}: nothing that this kernel computes depends on constants alone")
+    return print_kernel(found.first.legal) if stage == "legal" else str(getattr(found.first, stage))
+
+
+def notes(found: Artifact) -> list[str]:
+    """Notes on how the program has a node's kernel: its algorithm, operands in place of results, what runs once."""
+    from opgen.compiler.request import Cuda, OpVariant
+
+    source = found.request.source
+    if isinstance(found.request.target, Cuda) or not isinstance(source, OpVariant):
+        return []
+    choice = inspect_op.choice_note(source.op, found)
+    return [choice] * bool(choice) + [f"note: {line}" for line in found.in_program]
 
 
 def as_json(found: Inspected, stage: str, text: str, node: Node | None) -> Mapping[str, object]:

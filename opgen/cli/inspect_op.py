@@ -89,7 +89,7 @@ def choice_note(op: OpSpec, found: Artifact) -> str:
     if not op.algorithms or found.request.call is None or isinstance(found.request.target, Cuda):
         return ""
     by = "its definition" if found.algorithm is None else f"the algorithm {found.algorithm}"
-    return f"note: {op.name} is computed by {by}: {found.reason} (--algorithm: another one)"
+    return f"note: {op.name} is computed by {by}: {found.reason}"
 
 
 def listing(op: OpSpec) -> str:

@@ -274,6 +274,16 @@ class Artifact:
         """PTX."""
         return ptx.ptx(self.cuda)
 
+    @property
+    def in_program(self) -> tuple[str, ...]:
+        """Sentences on the kernel in its program: operands in place of results, and work that runs once."""
+        tensors, outputs = self.request.tensors, self.loop.outputs
+        over = [f"{outputs[result].name} is written over {tensors[operand]}" for operand, result in self.in_place]
+        if self.first is not None:
+            names = ", ".join(x.name for x in self.first.legal.inputs)
+            over.append(f"work on {names} alone runs once, as a kernel of its own")
+        return tuple(over)
+
     # How -------------------------------------------------------------------------------------------------------------
 
     @property

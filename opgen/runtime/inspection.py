@@ -18,6 +18,7 @@ from opgen.compiler.algorithms import mode
 from opgen.compiler.artifact import Artifact, Stage
 from opgen.compiler.inner_loop import InnerLoop, inner_loop
 from opgen.compiler.make import artifact
+from opgen.compiler.parts import Part
 from opgen.compiler.request import Compilation, OpVariant
 from opgen.diagnostics import UserError
 from opgen.diagnostics.describe import describe
@@ -109,6 +110,11 @@ class Inspection:
         """The CUDA C of the same call on a device."""
         return self._text("cuda")
 
+    @property
+    def first(self) -> Part | None:
+        """The part of a node's kernel that runs once, on constants alone, with its `llvm` and `asm`."""
+        return self.artifact.first
+
     def _text(self, stage: Stage) -> str:
         return self.artifact.text(stage)
 
@@ -132,6 +138,7 @@ class Inspection:
         yield f"algorithm: {self.algorithm or 'the definition'}; {self.reason}"
         steps = self.schedule.split("\n")
         yield textwrap.shorten(f"schedule: {len(steps) - 1} steps: {'; '.join(steps)}", WIDTH, placeholder=" ...")
+        yield from (f"in the program: {line}" for line in self.artifact.in_program)
         found = self.inner_loop
         if found is not None:
             used = f"{found.registers} vector registers, {found.spills} accesses of the stack"

@@ -21,6 +21,8 @@ from opgen.loop.parse import parse_kernel
 from opgen.spec.loading import load_text
 from tests.cli.conftest import Run
 from tests.graph.random_graphs import MODULE
+from tests.onnx.models import constant, float_input, node
+from tests.onnx.models import model as onnx_model
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 C = np.full((1, 3), 2, np.float32)
@@ -170,6 +172,22 @@ def test_every_stage_of_a_node(small: Run, stage: str) -> None:
         assert parse_kernel(result.stdout).parameters == ()
 
 
+def test_the_parts_of_a_node(here: Run, tmp_path: Path) -> None:
+    """A kernel that the program has taken apart is shown so."""
+    weights = np.random.default_rng(1).standard_normal((16, 16, 3, 3)).astype(np.float32)
+    nodes = [node("Conv", ["x", "w"], ["y"], pads=[1, 1, 1, 1])]
+    images = onnx_model(nodes, [float_input("x", (1, 16, 20, 20))], initialisers=[constant("w", weights)])
+    (tmp_path / "images.onnx").write_bytes(images.SerializeToString())
+    inspect = ("inspect", "images.onnx", "--node", "0", "--stage")
+    for stage in ("legal", "llvm", "asm"):
+        each, once = here(*inspect, stage), here(*inspect, stage, "--part", "first")
+        assert each.stderr == once.stderr == "note: work on W alone runs once, as a kernel of its own\n"
+        assert "first_" in once.stdout
+        assert "first_" not in each.stdout
+    wrong = here(*inspect, "loop", "--part", "first")
+    assert wrong.stderr == "error: --part first: expected --stage legal, llvm, asm, got loop\n"
+
+
 WRONG = [
     (("run", "small.onnx"), "no values for x: float32[rows, columns], a=b: float32[rows, 3]; give --input x=FILE.npy "
      "--input a=b=FILE.npy, or --random"),
@@ -200,6 +218,11 @@ WRONG = [
     (("inspect", "small.onnx", "--shape", "x=2,3", "--after", "deed"),
      "--after deed: no such pass; did you mean 'dead'?"),
     (("inspect", "small.onnx", "--attr", "a=1"), "--attr cannot be given: small.onnx is a model"),
+    (("inspect", "small.onnx", "--shape", "x=2,3", "--node", "0", "--stage", "asm", "--part", "first"),
+     "--part first: nothing that this kernel computes depends on constants alone"),
+    (("inspect", "small.onnx", "--shape", "x=2,3", "--part", "first"),
+     "--part cannot be given: it is of nodes (--node)"),
+    (("inspect", "Conv2D", "--part", "first"), "--part cannot be given: Conv2D is an op"),
     (("inspect", "Conv2D", "--node", "0"), "--node cannot be given: Conv2D is an op"),
     (("inspect", "Conv2D", "--stage", "plan"), "--stage plan is of models (files named *.onnx); 'Conv2D' is an op"),
 ]  # fmt: skip

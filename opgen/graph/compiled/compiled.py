@@ -24,7 +24,7 @@ from opgen.dtypes import DType
 from opgen.graph.ir.values import Array, Kind
 from opgen.graph.program.arena import ArenaPool
 from opgen.graph.program.loaded import LoadedProgram
-from opgen.graph.program.programs import Prepare, Programs, Ready
+from opgen.graph.program.programs import Passed, Prepare, Programs, Ready
 from opgen.graph.program.records import Recall
 from opgen.runtime.call.checks import Checks
 from opgen.runtime.call.plan import Out, Plan
@@ -65,10 +65,12 @@ class CompiledModel:
     @classmethod
     def of_graph(cls, graph: Graph, progress: Progress | None = None) -> CompiledModel:
         """The model that a graph is, as it is, for just its sizes."""
+        from opgen.graph.passes.base import Report
+
         kinds = {v.name: (v.dtype, v.shape) for v in graph.inputs}
 
-        def prepare(given: Mapping[str, Kind], _: Mapping[str, Array]) -> Graph:
-            return as_is(graph, given)
+        def prepare(given: Mapping[str, Kind], _: Mapping[str, Array]) -> Passed:
+            return Passed(as_is(graph, given), Report())
 
         made = cls(graph.name, {name: dtype for name, (dtype, _) in kinds.items()}, prepare, progress)
         made.prepare_for(kinds)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from opgen.codegen.llvm.target import Target
-from opgen.compiler import toolchain
-from opgen.compiler.algorithms import mode
 from opgen.compiler.make import artifact
-from opgen.compiler.request import Compilation, Cuda, OpVariant
+from opgen.compiler.request import Compilation
 from opgen.diagnostics import UserError, did_you_mean
 from opgen.graph.ir.bound import bound
 from opgen.graph.ir.nodes import Graph, Node
+from opgen.graph.kernels.kernels import wanted
+from opgen.graph.program.program import Openings, wants
 from opgen.runtime.inspection import Inspection
 
 
@@ -25,16 +24,18 @@ def node_of(graph: Graph, which: int | str, asks: str) -> Node:
     return found
 
 
-def request_of(graph: Graph, node: Node, target: Target | Cuda) -> Compilation:
-    """Return the request for the kernel of a node's op, for the node's sizes."""
-    call = bound(graph, node)
-    source = OpVariant(node.op.module, node.op.spec, call.variant)
-    return Compilation(source, target, call.environment, algorithms=mode())
+def request_of(graph: Graph, node: Node, openings: Openings | None = None) -> Compilation:
+    """Return the request for the kernel that the program of a graph runs for a node, with these `openings`.
+
+    A view runs none: its request is for the kernel that would copy it.
+    """
+    number = graph.nodes.index(node)
+    return (wants(graph, openings).get(number) or wanted(bound(graph, node))).request
 
 
-def inspection_of(graph: Graph, which: int | str) -> Inspection:
+def inspection_of(graph: Graph, which: int | str, openings: Openings | None = None) -> Inspection:
     """Return the kernel of a node.  Raises UserError if there is no such node."""
     node = node_of(graph, which, "node")
     taken, made = (", ".join(str(graph.value[n]) for n in names) for names in (node.inputs, node.outputs))
     title = f"node {node.name}: {node.op.spec.name} of {taken}: {made}"
-    return Inspection(title, artifact(request_of(graph, node, toolchain.host())))
+    return Inspection(title, artifact(request_of(graph, node, openings)))

@@ -12,7 +12,7 @@ from opgen.dtypes import DType
 from opgen.graph.compiled.compiled import CompiledModel
 from opgen.graph.ir.problems import UndecidedError, nested_at_most
 from opgen.graph.ir.values import Array, Kind, Outline, result_names
-from opgen.graph.program.programs import Prepare
+from opgen.graph.program.programs import MadeOf, Passed, Resolve
 from opgen.graph.program.records import Recall
 from opgen.graph.program.results import into, own
 from opgen.runtime.call.recording import CaptureError, Symbol, stand_in, symbol_among
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 RESOLVED = "resolved"
 """The stage before all passes."""
+
+AGAIN = "the program came from the cache: the passes ran again to explain it\n\n"
 
 TAKING = 4
 """Models that are kept for values of inputs that have defaults, one for each combination of such inputs."""
@@ -56,7 +58,7 @@ class StagedModel(CompiledModel):
         self,
         name: str,
         inputs: Mapping[str, DType],
-        resolve: Prepare,
+        resolve: Resolve,
         progress: Progress | None = None,
         recall: Recall | None = None,
         outline: Outline | None = None,
@@ -67,7 +69,7 @@ class StagedModel(CompiledModel):
         made of, which runs in parts where it is not one program; `by_floats` as `Programs` has it.
         """
 
-        def prepare(kinds: Mapping[str, Kind], known: Mapping[str, Array]) -> Graph:
+        def prepare(kinds: Mapping[str, Kind], known: Mapping[str, Array]) -> Passed:
             resolved = resolve(kinds, known)
             with nested_at_most(resolved):
                 return passed(resolved)
@@ -207,10 +209,11 @@ class StagedModel(CompiledModel):
         if not super().programs:
             titles = (f"# part {number + 1} of {len(self.parts)}\n" for number in range(len(self.parts)))
             return "\n".join(t + part.explain(times) for t, part in zip(titles, self.parts, strict=True))
-        loaded, known, found = self._last()
+        loaded, known, made_of = self._last()
         kinds = {v.name: (v.dtype, v.shape) for v in loaded.runnable.inputs}
         seconds = step_seconds(loaded, {**drawn(kinds), **known} if inputs is None else inputs) if times else None
-        return explained(found.report, found.last, loaded.program, get_num_threads(), seconds)
+        note = AGAIN if made_of.again else ""
+        return note + explained(made_of.report, made_of.graph, loaded.program, get_num_threads(), seconds)
 
     def inspect(self, node: int | str) -> Inspection:
         """Return the kernel of a node, by its number or name as `explain` has them, for the sizes of the last run.
@@ -222,17 +225,17 @@ class StagedModel(CompiledModel):
             raise UserError(f"{self.name} runs in {len(self.parts)} parts: inspect a node of one of its `parts`")
         from opgen.graph.compiled.inspected import inspection_of
 
-        return inspection_of(self._last()[2].last, node)
+        made_of = self._last()[2]
+        return inspection_of(made_of.graph, node, made_of.openings)
 
     def _require_run(self) -> None:
         if not self.programs:
             raise UserError(f"{self.name} has not run yet: there are no sizes to explain it for")
 
-    def _last(self) -> tuple[LoadedProgram, Mapping[str, Array], Stages]:
-        """The program that ran last, the elements that it is for, and the graph that it is made of."""
-        loaded, known = super().programs[-1], self._programs.kept[-1].known
-        kinds = {v.name: (v.dtype, v.shape) for v in loaded.runnable.inputs}
-        return loaded, known, self.stages(kinds, known)
+    def _last(self) -> tuple[LoadedProgram, Mapping[str, Array], MadeOf]:
+        """The program that ran last, the elements that it is for, and what it is made of."""
+        kept = self._programs.kept[-1]
+        return kept.program, kept.known, kept.made_of()
 
     def stages(self, kinds: Mapping[str, Kind], known: Mapping[str, Array] | None = None) -> Stages:
         """What the passes make of the model for inputs of these types and shapes, and `known` elements of some."""
@@ -244,19 +247,20 @@ def of_model(model: Model, progress: Progress | None = None) -> StagedModel:
     return StagedModel(*_made_of(model), progress, outline=model.outline, model=lambda: model)
 
 
-def _made_of(model: Model) -> tuple[str, Mapping[str, DType], Prepare]:
+def _made_of(model: Model) -> tuple[str, Mapping[str, DType], Resolve]:
     """Return the name of a model, the types of its inputs, and what makes graphs of it."""
     from opgen.graph.build.resolve import resolve
 
     return model.name, {i.name: i.dtype for i in model.inputs}, partial(resolve, model)
 
 
-def passed(graph: Graph) -> Graph:
-    """The graph after the standard passes."""
-    from opgen.graph.passes.base import run_passes
+def passed(graph: Graph) -> Passed:
+    """The graph after the standard passes, and their notes."""
+    from opgen.graph.passes.base import Report, run_passes
     from opgen.graph.passes.standard import STANDARD
 
-    return run_passes(graph, STANDARD)
+    report = Report()
+    return Passed(run_passes(graph, STANDARD, report), report)
 
 
 def stages(graph: Graph) -> Stages:

@@ -28,7 +28,7 @@ from opgen.graph.ir.offered import Offered
 from opgen.graph.ir.problems import ModelError, Problem, nested_at_most
 from opgen.graph.ir.values import Array, Kind
 from opgen.graph.program.arena import ArenaPool
-from opgen.graph.program.bucketing import Variety
+from opgen.graph.program.bucketing import Variety, Way
 from opgen.graph.program.limits import TooMuchError, allowed, bytes_of
 from opgen.graph.program.loaded import LoadedProgram, StepFailed
 from opgen.graph.program.records import Recall
@@ -43,7 +43,8 @@ from opgen.runtime.threads import get_num_threads
 if TYPE_CHECKING:
     from opgen.graph.ir.nodes import Graph
     from opgen.graph.kernels.parallel_build import Progress
-    from opgen.graph.program.program import Program
+    from opgen.graph.passes.base import Report
+    from opgen.graph.program.program import Openings, Program
 
 PROGRAMS = 16
 """How many programs a model keeps."""
@@ -56,13 +57,34 @@ VARIED = 8
 what follows from elements apart: the largest of some lengths varies less than they do.
 """
 
-Prepare: TypeAlias = "Callable[[Mapping[str, Kind], Mapping[str, Array]], Graph]"
+Resolve: TypeAlias = "Callable[[Mapping[str, Kind], Mapping[str, Array]], Graph]"
 """The graph for inputs of some types and shapes, and for the elements of those that decide about shapes.  Raises
 ArgumentError for inputs that do not fit, ModelError for what cannot be made.
 """
+Prepare: TypeAlias = "Callable[[Mapping[str, Kind], Mapping[str, Array]], Passed]"
+"""The same graph after all passes."""
 
 _Key: TypeAlias = "tuple[tuple[tuple[int, ...], ...], tuple[tuple[str, bytes], ...], Mode]"
 """The shapes of the inputs, the elements of those that decide, and the algorithms that kernels may be computed by."""
+
+
+@dataclass(frozen=True)
+class Passed:
+    """A graph ready to be planned, and the passes' notes on the way to it."""
+
+    graph: Graph
+    report: Report
+
+
+@dataclass(frozen=True)
+class MadeOf(Passed):
+    """What a program is made of; `openings` say what its kernels leave open (None: nothing).
+
+    `again`: the program came from the cache, and this was made again for those who ask.
+    """
+
+    openings: Openings | None
+    again: bool
 
 
 @dataclass(frozen=True)
@@ -72,10 +94,11 @@ class Ready:
     known: Mapping[str, Array]
     program: LoadedProgram
     plan: Plan
+    made_of: Callable[[], MadeOf]
 
 
-_Made: TypeAlias = "tuple[LoadedProgram, Mapping[str, Array], Callable[[], Graph]]"
-"""A program, the elements that it is for, and the graph that it is made of."""
+_Made: TypeAlias = "tuple[LoadedProgram, Mapping[str, Array], Callable[[], MadeOf]]"
+"""A program, the elements that it is for, and what it is made of."""
 
 
 class Programs:
@@ -138,23 +161,23 @@ class Programs:
     def _ready_for(self, arrays: Mapping[str, Array], elements: bool) -> Ready:
         kinds = {name: (self._inputs[name], a.shape) for name, a in arrays.items()}
         given = {name: a for name, a in arrays.items() if self._may_decide(name, a)} if elements else {}
-        loaded, known, graph = self._recalled(kinds, given) or self._anew(kinds, given)
-        self._check(loaded.runnable, graph)
+        loaded, known, made_of = self._recalled(kinds, given) or self._anew(kinds, given)
+        self._check(loaded.runnable, made_of)
         results = tuple(Result(v.name, v.shape, v.dtype.name) for v in loaded.runnable.outputs)
         tensors = {name: without_memory(dtype, shape) for name, (dtype, shape) in kinds.items()}
 
         def refused(failed: CheckFailed) -> ArgumentValueError:
-            return _refused(self._name, graph(), failed)
+            return _refused(self._name, made_of().graph, failed)
 
         launch = Launch(loaded.bind(), tuple(v.name for v in loaded.runnable.inputs), refused)
-        return Ready(known, loaded, Plan(self._name, Call(tensors, {}, {}, {}, {}, results), launch))
+        return Ready(known, loaded, Plan(self._name, Call(tensors, {}, {}, {}, {}, results), launch), made_of)
 
-    def _check(self, runnable: Runnable, graph: Callable[[], Graph]) -> None:
+    def _check(self, runnable: Runnable, made_of: Callable[[], MadeOf]) -> None:
         """Raises ModelError for a program that takes too much memory, with the node that makes the largest value."""
         try:
             allowed((*runnable.inputs, *runnable.weights)).check_program(runnable, get_num_threads())
         except TooMuchError as error:
-            made = graph()
+            made = made_of().graph
             node = max(made.nodes, key=lambda node: max(bytes_of(made.value[name]) for name in node.outputs))
             reason = f"it makes the largest value of '{self._name}': {error}"
             raise ModelError(self._name, [Problem(node.name, node.op.spec.name, reason, node.origin)]) from None
@@ -163,8 +186,9 @@ class Programs:
         shapes = tuple(shape for _, shape in kinds.values())
         alike = sum(key[0] == shapes and bool(key[1]) for key in self._ready)
         offered = Offered(given, derived=self._by_floats or alike < VARIED)
-        graph = self._prepare(kinds, offered)
-        return self._loaded(graph, kinds, offered.asked), offered.asked, lambda: graph
+        passed, way = self._prepare(kinds, offered), self._variety.way
+        made_of = MadeOf(passed.graph, passed.report, self._variety.openings(passed.graph, way), again=False)
+        return self._loaded(made_of, kinds, offered.asked, way), offered.asked, lambda: made_of
 
     def _recalled(self, kinds: Mapping[str, Kind], given: Mapping[str, Array]) -> _Made | None:
         """The program that another process made."""
@@ -177,32 +201,38 @@ class Programs:
         record, known = taken
 
         @functools.cache
-        def graph() -> Graph:
+        def passed() -> Passed:
             return self._prepare(kinds, known)
 
         @functools.cache
-        def made_of() -> Program:
+        def made_of() -> MadeOf:
+            found = passed()
+            return MadeOf(found.graph, found.report, self._variety.openings(found.graph, way), again=True)
+
+        @functools.cache
+        def program() -> Program:
             from opgen.graph.program.program import program
 
-            return program(graph(), self._variety.openings(graph(), way), self._progress)
+            return program(made_of().graph, made_of().openings, self._progress)
 
-        loaded = record.loaded(self.pool, self._store, made_of)
+        loaded = record.loaded(self.pool, self._store, program)
         if loaded is None:
             return None
-        self._variety.made(graph)
-        return loaded, known, graph
+        self._variety.made(lambda: passed().graph)
+        return loaded, known, made_of
 
     def _may_decide(self, name: str, array: Array) -> bool:
         return array.ndim <= 1 and array.size <= DECIDING and (self._by_floats or not self._inputs[name].is_float)
 
-    def _loaded(self, graph: Graph, kinds: Mapping[str, Kind], known: Mapping[str, Array]) -> LoadedProgram:
+    def _loaded(
+        self, made_of: MadeOf, kinds: Mapping[str, Kind], known: Mapping[str, Array], way: Way
+    ) -> LoadedProgram:
         from opgen.graph.program.prepare import complete, load
 
+        graph = made_of.graph
         weights = [c.data.array for c in graph.constants]
-        way = self._variety.way
-        openings = self._variety.openings(graph, way)
         with nested_at_most(graph):
-            loaded = load(complete(graph, openings, self._progress), weights, self.pool, self._store)
+            loaded = load(complete(graph, made_of.openings, self._progress), weights, self.pool, self._store)
         self._variety.made(lambda: graph)
         if self._recall is not None:
             from opgen.graph.program.serialize import record

@@ -214,6 +214,8 @@ def load(made: Artifact, alone: bool | None = None) -> CompiledKernel:
     A kernel is built once, whatever number of threads ask for it at once.  `alone`: the thread that calls it does all
     its work, parallel loops or not (None: if it is short).
     """
+    if made.request.memory == "caller":
+        raise InternalError(f"kernel {made.loop.name} takes memory that only a program gives it")
     with BUILD:
         found = remembered(made.key) or _loaded(made)
         short = made.is_short if alone is None else alone
