@@ -36,7 +36,9 @@ def _table(group: Group) -> str:
 
 
 def _row(step: type[Step]) -> str:
-    return f"| {'<br>'.join(f'`{text}`' for text in step.examples)} | {' '.join((step.__doc__ or '').split())} |\n"
+    examples = "<br>".join(f"`{text}`" for text in step.examples)
+    order = " (reorders)" if step.reorders_sums else ""
+    return f"| {examples} | {' '.join((step.__doc__ or '').split())}{order} |\n"
 
 
 def _head(group: Group) -> str:

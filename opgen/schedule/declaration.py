@@ -88,6 +88,8 @@ class Step(ABC):
     examples: ClassVar[tuple[str, ...]]
     moves_past: ClassVar[bool]
     """True if it moves statements past others, and so must see all of a kernel."""
+    reorders_sums: ClassVar[bool]
+    """True if it adds up in another order, the same for any number of threads."""
     only: ClassVar[Target | None]
 
     @abstractmethod
@@ -111,7 +113,11 @@ PRIMITIVES: dict[str, type[Step]] = {}
 
 @dataclass_transform(frozen_default=True)
 def primitive(
-    group: Group, *examples: str, target: Target | None = None, moves_past: bool = False
+    group: Group,
+    *examples: str,
+    target: Target | None = None,
+    moves_past: bool = False,
+    reorders_sums: bool = False,
 ) -> Callable[[type[S]], type[S]]:
     """Register a class of steps, a frozen dataclass, by its name in lower case with underscores.
 
@@ -120,7 +126,8 @@ def primitive(
 
     def declared(cls: type[S]) -> type[S]:
         cls.command = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cls.__name__).lower()
-        cls.group, cls.examples, cls.only, cls.moves_past = group, examples, target, moves_past
+        cls.group, cls.examples, cls.only = group, examples, target
+        cls.moves_past, cls.reorders_sums = moves_past, reorders_sums
         PRIMITIVES[cls.command] = cls
         return dataclass(frozen=True)(cls)
 

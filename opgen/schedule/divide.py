@@ -21,7 +21,7 @@ MOST = 256
 """Most parts: at the end there is a term for each."""
 
 
-@primitive("sums", "divide n_p at=k_o space=heap -> sums")
+@primitive("sums", "divide n_p at=k_o space=heap -> sums", reorders_sums=True)
 class Divide(Step):
     """Takes a reduction's loop outside those over results, with results of its own for each iteration, added up at the
     end, so that threads (or lanes, `space=stack`) share them.

@@ -21,7 +21,7 @@ Place: TypeAlias = tuple[int, int]
 
 @primitive("loops", "flatten y, x -> y_x")
 class Flatten(Step):
-    """Fuses two loops, and the two dimensions of arguments that they go through row after row."""
+    """Fuses two loops, and the two dimensions that they go through row after row."""
 
     outer: LoopName
     inner: LoopName

@@ -34,9 +34,7 @@ from opgen.schedule.values import LoopName
 
 @primitive("loops", "merge i, j", moves_past=True)
 class Merge(Step):
-    """Makes one loop of two with as many iterations, one after the other. What stands between them goes before or after
-    it.
-    """
+    """Makes one loop of two with as many iterations. What stands between them goes before or after it."""
 
     first: LoopName
     second: LoopName

@@ -27,8 +27,7 @@ from opgen.schedule.written import require_written
 )
 class Pack(Step):
     """Copies an input once, with its dimensions in another order; an output is copied out at the end. With `at`: what
-    each iteration of a loop reads, or writes. With `in`: for what is read inside a loop; the rest goes on reading the
-    input.
+    each iteration of a loop reads, or writes. With `in`: for reads inside a loop only.
     """
 
     buffer: BufferName

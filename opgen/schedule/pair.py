@@ -42,7 +42,7 @@ from opgen.schedule.loops import (
 from opgen.schedule.values import LoopName, Made
 
 
-@primitive("sums", "pair c -> x, w_pairs", target="cpu")
+@primitive("sums", "pair c -> x, w_pairs", target="cpu", reorders_sums=True)
 class Pair(Step):
     """Takes two steps of a bfloat16 sum at once, by the dot product of pairs: `x` in place, a copy of `w`. Takes four
     of a sum of uint8 times int8 in int32; those left over with zeros, if both are copied.

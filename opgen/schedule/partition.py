@@ -22,8 +22,8 @@ from opgen.schedule.values import LoopName, NewName, Number
 
 @primitive("loops", "partition x_o 1, -1", "partition x_o -1 -> left")
 class Partition(Step):
-    """Makes loops of their own of the first and the last tile, so that conditions are decided in the middle. With a
-    name, all that is in the last part has an end: `x_o_left`.
+    """Makes loops of their own of the first and the last tile: conditions are decided in the middle. With a name, what
+    is in the last part ends with it: `x_o_left`.
     """
 
     loop: LoopName

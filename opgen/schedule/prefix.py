@@ -25,7 +25,7 @@ MOST = 64
 OPERATIONS = ("add", "mul", "min", "max")
 
 
-@primitive("sums", "prefix t 16 -> running", target="cpu")
+@primitive("sums", "prefix t 16 -> running", target="cpu", reorders_sums=True)
 class Prefix(Step):
     """Takes 16 steps of a running sum, product, minimum or maximum at once: in 4 rounds each lane gets the sum of those
     before it.

@@ -12,7 +12,7 @@ from opgen.schedule.reorder import sunk
 from opgen.schedule.values import LoopName
 
 
-@primitive("sums", "regroup y_i, x_o")
+@primitive("sums", "regroup y_i, x_o", reorders_sums=True)
 class Regroup(Step):
     """Moves one loop of a sum inside another: its terms come block by block."""
 

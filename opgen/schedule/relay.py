@@ -22,7 +22,7 @@ MOST = 1 << 16
 """Most blocks."""
 
 
-@primitive("sums", "relay t 4096 -> t_o, before")
+@primitive("sums", "relay t 4096 -> t_o, before", reorders_sums=True)
 class Relay(Step):
     """Makes a running sum in blocks of 4096 steps: the sum of each, all that is before each, then each by itself."""
 

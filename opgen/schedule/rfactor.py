@@ -34,7 +34,7 @@ MOST = 4096
 """Most partial results: they lie on the stack."""
 
 
-@primitive("sums", "rfactor j 64 -> acc_partial")
+@primitive("sums", "rfactor j 64 -> acc_partial", reorders_sums=True)
 class Rfactor(Step):
     """Makes 64 partial results side by side, and a tree of them."""
 

@@ -31,7 +31,7 @@ from opgen.schedule.loops import before_nest, buffer_at, nest_to_precede, requir
 from opgen.schedule.values import LoopName, Made
 
 
-@primitive("sums", "separate s -> first")
+@primitive("sums", "separate s -> first", reorders_sums=True)
 class Separate(Step):
     """Makes of a sum of products `u[y, r] * v[x, s] * image[i[y, r], j[x, s]]` the sum over `s` first, for every row of
     `image`, then the one over `r` of these.

@@ -50,11 +50,11 @@ MOST = 1 << 16
 """Most that share a reduction: each has an element of memory for every result."""
 
 
-@primitive("sums", "share j 32 at=i space=heap -> part")
+@primitive("sums", "share j 32 at=i space=heap -> part", reorders_sums=True)
 class Share(Step):
-    """Lets 32 take every 32nd step each, for every result of the loops from `i` inwards (without `at`: for the one that
-    there is), into memory of their own, reduced at the end: for GPUs' threads. `space=shared`: for those of a block,
-    which wait for each other.
+    """Lets 32 take every 32nd step each, for every result of the loops from `i` inwards (without `at`: for the only
+    one), into memory of their own, reduced at the end: for GPUs' threads. `space=shared`: for those of a block, which
+    wait for each other.
     """
 
     loop: LoopName

@@ -20,8 +20,8 @@ Tail = Literal["guard", "min", "overlap", "exact"]
 
 @primitive("loops", "split x 14 tail=exact -> x_o, x_i")
 class Split(Step):
-    """Cuts a loop into tiles of 14. Tails are `exact`, `guard` (a condition), `min` (a shorter last tile) and `overlap`
-    (the last tile shifted back).
+    """Cuts a loop into tiles. Tails are `exact`, `guard` (a condition), `min` (a shorter last tile) and `overlap` (the
+    last tile shifted back).
     """
 
     loop: LoopName

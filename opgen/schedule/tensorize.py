@@ -18,7 +18,7 @@ from opgen.schedule.renaming import renamed
 from opgen.schedule.values import LoopName, Made
 
 
-@primitive("sums", "tensorize x_i, k_i, c_i -> tiles", target="cpu")
+@primitive("sums", "tensorize x_i, k_i, c_i -> tiles", target="cpu", reorders_sums=True)
 class Tensorize(Step):
     """Makes a product of two tiles of pairs one instruction of a matrix unit."""
 

@@ -22,7 +22,7 @@ class Drawn:
     parameters: Sequence[str]
     made: Callable[[], str]
     """Return a name for what a step makes."""
-    numbers: tuple[int, int] = (-1, 4)
+    number: Callable[[], int]
 
     def step(self, *, without: Sequence[str] = ()) -> Step:
         """Return a step, most likely an illegal one."""
@@ -44,10 +44,10 @@ class Drawn:
             case Made():
                 return self.made()
             case Number():
-                return self.rng.randint(*self.numbers)
+                return self.number()
             case OneOf(choices=choices):
                 return self.rng.choice(choices)
             case Condition():
-                return b.compare("gt", b.var(self.rng.choice(self.parameters)), self.rng.randint(*self.numbers))
+                return b.compare("gt", b.var(self.rng.choice(self.parameters)), self.number())
             case _:
                 return self.rng.random() < 0.5

@@ -131,7 +131,7 @@ def test_a_search_varies_it() -> None:
 def test_random_schedules_have_it() -> None:
     seed = 4
     rng = random.Random(seed)
-    drawn = Drawn(rng, ["i"], ["x"], ["n"], lambda: "made")
+    drawn = Drawn(rng, ["i"], ["x"], ["n"], lambda: "made", lambda: rng.randint(-9, 9))
     steps = [drawn.step(without=[c for c in PRIMITIVES if c != "rotate"]) for _ in range(4)]
     assert parse_schedule(str(Schedule(tuple(steps)))).steps == tuple(steps), f"seed {seed}"
 

@@ -324,7 +324,7 @@ def random_schedule(rng: random.Random, kernel: Kernel) -> Schedule:
     for _ in range(40):
         loops = loop_names(kernel)
         buffers = [o.name for o in (*kernel.buffers, *buffers_in(kernel.body))]
-        drawn = Drawn(rng, loops, buffers, parameters, lambda: f"made_{next(numbers)}")
+        drawn = Drawn(rng, loops, buffers, parameters, lambda: f"made_{next(numbers)}", lambda: rng.randint(-1, 4))
         # Parts of parts make programs that say nothing new and take long to reason about.
         step = drawn.step(without=["partition"] if any(isinstance(t, Partition) for t in taken) else [])
         try:

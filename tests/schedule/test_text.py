@@ -76,7 +76,7 @@ def test_what_is_left_out_has_a_default() -> None:
 def test_any_schedule_reads_back(seed: int) -> None:
     rng = random.Random(seed)
     names = ["x", "y_o", "n", "c3", "_tile"]
-    drawn = Drawn(rng, names, names, names, lambda: rng.choice(names), (-99, 99))
+    drawn = Drawn(rng, names, names, names, lambda: rng.choice(names), lambda: rng.randint(-99, 99))
     schedule = Schedule(tuple(drawn.step() for _ in range(rng.randint(0, 20))))
     assert parse_schedule(str(schedule)) == schedule, f"seed {seed}\n{schedule}"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from itertools import count
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from opgen.diagnostics import UserError
 from opgen.grad.load import load
 from opgen.loop.bind import bind
 from opgen.loop.nodes import Kernel
+from opgen.loop.walk import buffers_in, loops_in
 from opgen.lower import Variant, lower
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
@@ -21,19 +23,10 @@ from opgen.runtime.memory.address import address
 from opgen.runtime.memory.buffers import AnyArray, empty_aligned, poison
 from opgen.schedule.default import default_schedule
 from opgen.schedule.schedule import apply, parse_schedule
+from tests.schedule.random_steps import Drawn
 from tests.verification.attack.finding import FoundError, Target, described, is_typed
 from tests.verification.attack.targets.ops import SPEC
 
-STEPS = (
-    "split {l} {n} tail={t} -> p{m}, q{m}", "reorder {l}, {l}", "fuse {l}, {l} -> f{m}", "flatten {l}, {l} -> g{m}",
-    "unroll {l}", "vectorize {l}", "parallel {l}", "stage {b} at={l} space={s} pad={f} -> s{m}", "stream {b}",
-    "compute_at {b} at={l} space={s} again={f}", "pack {b} 1, 0 -> k{m}", "pad {b} 1 -> d{m}", "permute {b} 1, 0",
-    "pitch {b} 0 {n}", "transpose {l}, {l}", "rfactor {l} {n} -> r{m}", "regroup {l}, {l}", "carry {l} at={l}",
-    "divide {l} at={l} space={s} -> v{m}", "prefetch {b} at={l} in={l}", "fill {b} in={l}", "partition {l} {n}, -1",
-    "tighten {l}", "widen {b} -> w{m}", "pair {l} -> h{m}, i{m}", "skew {l}, {l} 1 -> j{m}",
-    "tensorize {l}, {l}, {l} -> t{m}", "version {l} 1 < 2 -> u{m}",
-    "own {l} {n} -> o{m}", "share {l} {n} at={l} -> x{m}",
-)  # fmt: skip
 NUMBERS = (1, 2, 3, 4, 7, 8, 16, 64, 1000, 65536, 999999999)
 
 
@@ -87,14 +80,12 @@ def _applied(kernel: Kernel, lines: list[str]) -> Kernel | None:
 
 
 def _step(kernel: Kernel, choose: random.Random, number: int) -> str:
-    """A random step with names that the kernel has."""
-    from opgen.loop.walk import buffers_in, loops_in
-
+    """A random step of a CPU with names that the kernel has."""
     loops = [s.var for s in loops_in(kernel.body)] or ["none"]
-    buffers = [b.name for b in kernel.buffers] + [b.name for b in buffers_in(kernel.body)]
-    kinds = {"l": loops, "b": buffers, "n": NUMBERS, "t": ("guard", "min", "overlap", "exact"), "m": (number,),
-             "s": ("heap", "stack", "register"), "f": ("true", "false")}  # fmt: skip
-    return re.sub(r"\{(\w)\}", lambda m: str(choose.choice(kinds[m[1]])), choose.choice(STEPS))
+    buffers = [b.name for b in (*kernel.buffers, *buffers_in(kernel.body))]
+    made = (f"made_{number}_{n}" for n in count())
+    drawn = Drawn(choose, loops, buffers, ["n"], lambda: next(made), lambda: choose.choice(NUMBERS))
+    return next(str(step) for step in iter(drawn.step, None) if step.target != "cuda")
 
 
 def _run(interface: Kernel, kernel: Kernel, choose: random.Random) -> list[AnyArray]:
