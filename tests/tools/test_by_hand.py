@@ -19,7 +19,7 @@ WORDS = 2000
 @pytest.mark.parametrize(("title", "steps"), STAGES, ids=[title for title, _ in STAGES])
 def test_each_schedule_of_the_page_computes_the_product(title: str, steps: str) -> None:
     print(title)
-    kernel = by_hand.by_hand(by_hand.product(SMALL).kernel, steps)
+    kernel = by_hand.by_hand(by_hand.product(SMALL).loop, steps)
     rows, depth, columns = SMALL
     source = np.random.default_rng(7)
     a, b = (source.integers(-8, 9, shape).astype(np.float32) for shape in ((rows, depth), (depth, columns)))
@@ -27,7 +27,7 @@ def test_each_schedule_of_the_page_computes_the_product(title: str, steps: str) 
 
 
 def test_the_last_schedule_is_the_automatic_one_but_for_its_threads() -> None:
-    automatic = str(default_schedule(by_hand.product().kernel, "cpu", typical(64))).splitlines()
+    automatic = str(default_schedule(by_hand.product().loop, "cpu", typical(64))).splitlines()
     assert [*STAGES[-1][1].splitlines(), "parallel j_o"] == automatic
 
 
