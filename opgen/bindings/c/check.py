@@ -9,9 +9,10 @@ from collections.abc import Iterator, Sequence
 from opgen.bindings.c import attributes
 from opgen.bindings.c.expressions import CPrinter
 from opgen.bindings.c.scope import OpScope
-from opgen.bindings.c.sizes import size_statements
+from opgen.bindings.c.sizes import SizePrinter
 from opgen.bindings.c.text import one_line, string
 from opgen.bindings.formula import Formula
+from opgen.spec.call import checks as c
 from opgen.spec.model.model import Expr, FunctionCall, Require, ShapeLet, Sizes, Tensor
 from opgen.spec.resolve.dimensions import size_name
 
@@ -25,18 +26,38 @@ def check_statements(scope: OpScope, printer: CPrinter) -> Iterator[str]:
     for i in op.inputs:
         yield from _fail(f"{helper}_check_tensor(op, {string(i.name)}, {scope.public.inputs[i.name]})")
     yield from _types(scope)
-    for i in op.inputs:
-        if isinstance(i, Sizes):
-            yield from _vector(scope, i)
-        else:
-            name = scope.public.inputs[i.name]
-            yield from _fail(f"{helper}_check_rank(op, {string(i.name)}, {name}, {i.rank})")
-    sizes = [*size_statements(scope, False)], [*size_statements(scope, True)]
-    together = "\n".join(line for group in sizes for line in group)
-    for i in op.inputs:
+    checks, sizes = c.checks(op), SizePrinter(scope)
+    compared = "\n".join(line for check in checks if isinstance(check, c.Solve) for line in sizes.cases(check))
+    for number, check in enumerate(checks, start=-len(op.inputs) - 1):  # the op's own are counted from 0
+        match check:
+            case c.Rank():
+                name = check.tensor.name
+                rank = f"op, {string(name)}, {scope.public.inputs[name]}, {check.tensor.rank}"
+                yield from _fail(f"{helper}_check_rank({rank})")
+            case c.Length():
+                yield from _vector(scope, check.vector)
+            case c.Compare():
+                yield from sizes.cases(check)
+            case c.Solve():
+                yield from _named_sizes(scope, compared)
+                yield from sizes.cases(check)
+            case ShapeLet():
+                yield from _let(scope, printer, check)
+            case Require():
+                yield from _require(scope, printer, check, number)
+            case c.Whole():
+                yield from _whole(scope, printer, check.tensor)
+    for output in op.outputs:
+        yield from _result(scope, printer, output)
+
+
+def _named_sizes(scope: OpScope, compared: str) -> Iterator[str]:
+    """The sizes of the inputs that are compared, as checks take them."""
+    helper = scope.library.helper
+    for i in scope.op.inputs:
         name = scope.public.inputs[i.name]
         local = scope.locals[i.name]
-        if f"&{local}," in together or (isinstance(i, Tensor) and i.follows):
+        if f"&{local}," in compared or (isinstance(i, Tensor) and i.follows):
             if isinstance(i, Tensor):
                 source = f"{name}->shape, {i.rank}, false"
             else:
@@ -44,18 +65,6 @@ def check_statements(scope: OpScope, printer: CPrinter) -> Iterator[str]:
                     f"call->{scope.sizes[i.name]}, {scope.static}_{i.name}_lengths[call->{scope.forms[i.name]}], true"
                 )
             yield f"const {helper}_sizes {local} = {{op, {string(i.name)}, {source}}};"
-    yield from sizes[0]
-    for number, check in enumerate(op.checks):
-        if isinstance(check, ShapeLet):
-            yield from _let(scope, printer, check)
-        else:
-            yield from _require(scope, printer, check, number)
-    yield from sizes[1]
-    for t in op.tensors:
-        if t.follows:
-            yield from _whole(scope, printer, t)
-    for output in op.outputs:
-        yield from _result(scope, printer, output)
 
 
 def _fail(call: str) -> list[str]:

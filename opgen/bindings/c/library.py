@@ -11,13 +11,14 @@ from opgen.bindings.c.check import check_statements, shown_values
 from opgen.bindings.c.expressions import CPrinter
 from opgen.bindings.c.limits import LimitsView, limits_view
 from opgen.bindings.c.names import OpNames
-from opgen.bindings.c.scope import LibraryScope, OpScope, symbols
+from opgen.bindings.c.scope import LibraryScope, OpScope
 from opgen.bindings.c.text import one_line, paragraphs, string
 from opgen.diagnostics import UserError
 from opgen.lower import Lowered, Variant, lower, structural_attrs, variants
 from opgen.lower.element_words import words_of
 from opgen.lower.elements import ElementCheck, element_checks
 from opgen.lower.limits import limits_of, origin, uncomputed
+from opgen.spec.call.checks import symbols
 from opgen.spec.model.model import Expr, Function, FunctionCall, Module, OpSpec, ShapeLet, Sizes
 from opgen.spec.model.walk import subexpressions
 from opgen.spec.resolve.names import why_no_prefix

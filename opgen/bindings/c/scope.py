@@ -9,6 +9,7 @@ from opgen.bindings.c.names import LOCALS, RESERVED, OpNames
 from opgen.bindings.c.text import Names
 from opgen.bindings.c.values import elements
 from opgen.diagnostics import InternalError
+from opgen.spec.call.checks import symbols
 from opgen.spec.model.model import (
     Attr,
     AttrValue,
@@ -17,7 +18,6 @@ from opgen.spec.model.model import (
     Module,
     OpSpec,
     Present,
-    ShapeLet,
     SizeOf,
     Tensor,
 )
@@ -132,18 +132,3 @@ class OpScope:
     def layout_attrs(self) -> list[Attr]:
         """The layouts that something is in the order of."""
         return [a for a in self.op.attrs if a.kind == "layout"]
-
-
-def symbols(op: OpSpec) -> list[str]:
-    """The dimensions and named integers of an op, in the order in which they come up."""
-    found: dict[str, None] = {}
-    for given in op.inputs:
-        forms = (given.dims,) if isinstance(given, Tensor) else given.forms
-        for dim in (d for form in forms for d in form):
-            found.update(dict.fromkeys(f for f in dim.factors if isinstance(f, str)))
-        if not isinstance(given, Tensor):
-            found.update(dict.fromkeys(s for bound in given.bindings for s, _ in bound))
-    for check in op.checks:
-        if isinstance(check, ShapeLet):
-            found.update(dict.fromkeys(check.names))
-    return list(found)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from opgen.bindings.python.text import Names
-from opgen.spec.model.model import Attr, AttrValue, OpSpec, ShapeLet, SizeOf, Sizes
+from opgen.spec.call.checks import symbols
+from opgen.spec.model.model import Attr, AttrValue, OpSpec, SizeOf
 from opgen.spec.resolve.words import MODULE
 
 RESERVED = MODULE
@@ -73,18 +74,3 @@ def elements(attr: Attr) -> int:
 def argument_names(op: OpSpec) -> tuple[str, ...]:
     """The arguments of the generated function, in order."""
     return op.signature
-
-
-def symbols(op: OpSpec) -> list[str]:
-    """The dimensions and named integers of an op, in the order in which they come up."""
-    found: dict[str, None] = {}
-    for given in op.inputs:
-        forms = given.forms if isinstance(given, Sizes) else () if given.follows else (given.dims,)
-        for dim in (d for form in forms for d in form):
-            found.update(dict.fromkeys(f for f in dim.factors if isinstance(f, str)))
-        if isinstance(given, Sizes):
-            found.update(dict.fromkeys(symbol for fixed in given.bindings for symbol, _ in fixed))
-    for check in op.checks:
-        if isinstance(check, ShapeLet):
-            found.update(dict.fromkeys(check.names))
-    return list(found)

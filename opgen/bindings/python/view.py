@@ -19,9 +19,10 @@ from opgen.bindings.python.generic_view import GenericView, generic_view
 from opgen.bindings.python.layout import fit
 from opgen.bindings.python.scope import RESERVED, OpScope
 from opgen.bindings.python.signed import SignedView, signed_view
-from opgen.bindings.python.sizes import SizeStatements
+from opgen.bindings.python.sizes import SizePrinter
 from opgen.bindings.python.text import Names, comment, docstring, literal, paragraphs
 from opgen.bindings.signatures import other_functions, other_names
+from opgen.spec.call import checks as c
 from opgen.spec.model.model import AttrValue, Expr, Function, FunctionCall, Module, OpSpec, Require, ShapeLet, Tensor
 from opgen.spec.model.walk import subexpressions
 from opgen.spec.resolve.dimensions import size_name
@@ -229,20 +230,33 @@ def _statements(op: OpSpec, scope: OpScope, functions: dict[str, tuple[str, int]
     if _takes_name(op, scope):
         yield "check.name(name)"
     yield from _types(op, scope)
-    sizes = SizeStatements(op, scope)
-    yield from sizes.lines
+    printer, sizes = _printer(scope, functions), SizePrinter(op, scope)
+    for check in c.checks(op):
+        match check:
+            case c.Rank():
+                yield sizes.rank(check)
+            case c.Length():
+                yield sizes.length(check)
+            case c.Compare():
+                yield from sizes.cases(check)
+            case c.Solve():
+                yield from sizes.cases(check)
+                yield from _elements(op, scope)
+            case ShapeLet():
+                yield from _let(check, scope, printer)
+            case Require():
+                yield from _require(check, scope, printer)
+            case c.Whole():
+                yield _follows(check.tensor, scope, printer)
+
+
+def _elements(op: OpSpec, scope: OpScope) -> Iterator[str]:
+    """The statements that name the elements of lists in a layout's order."""
     used = [e for root in _shape_expressions(op) for e in subexpressions(root) if isinstance(e, AttrValue)]
     for attr in op.attrs:
         statement = element_names(scope, attr, used)
         if statement is not None:
             yield statement
-    printer = _printer(scope, functions)
-    for check in op.checks:
-        yield from _let(check, scope, printer) if isinstance(check, ShapeLet) else _require(check, scope, printer)
-    yield from sizes.last
-    for t in op.tensors:
-        if t.follows:
-            yield _follows(t, scope, printer)
 
 
 def _follows(t: Tensor, scope: OpScope, printer: PythonPrinter) -> str:

@@ -1,35 +1,24 @@
 """A call's shapes worked out: dimensions solved, lets computed, requirements checked, output shapes given.
 
-This is what every generated binding does in its own language; here it serves examples, tests and graphs.
+This interprets the list of checks that generated bindings print (`checks.py`).  It serves examples, tests and graphs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import prod
 
+from opgen.spec.call import checks as c
 from opgen.spec.call.arguments import AttrArgument, CallError, CallTypeError, logical_axes, settle_attrs, show
 from opgen.spec.call.environment import Environment, evaluate, evaluate_int
 from opgen.spec.call.whole import EvaluationError
 from opgen.spec.model import model as m
-from opgen.spec.resolve.dimensions import size_name, told_elsewhere
+from opgen.spec.resolve.dimensions import size_name
 
 __all__ = ["AttrArgument", "CallError", "CallTypeError", "Environment", "evaluate", "solve"]
 
 _LIMIT = 2**63
-
-
-@dataclass(frozen=True)
-class _Equation:
-    """A size that the caller gave for a dimension; `axis` is in the caller's order, `given` is what to show."""
-
-    argument: str
-    axis: int
-    dim: m.Dimension
-    size: int
-    given: str
-    what: str
 
 
 def solve(
@@ -44,10 +33,12 @@ def solve(
     `shapes` are the tensor inputs' shapes and `sizes` the sizes inputs' values, both in the caller's order; `attrs` is
     what the caller gives for attributes (None, or nothing, for the default).  Raises CallError, naming an argument.
     """
-    return _Solver(op, module, shapes, sizes or {}, attrs or {}).solve()
+    return _Call(op, module, shapes, sizes or {}, attrs or {}).solve()
 
 
-class _Solver:
+class _Call:
+    """A call while its checks are interpreted."""
+
     def __init__(
         self,
         op: m.OpSpec,
@@ -57,135 +48,112 @@ class _Solver:
         attrs: Mapping[str, AttrArgument],
     ) -> None:
         self.op = op
+        self.shapes = shapes
+        self.sizes = sizes
         self.attrs, self.raw = settle_attrs(op, attrs)
         self.given: dict[str, str] = {name: show(value) for name, value in self.raw.items()}
         self.logical: dict[str, tuple[int, ...]] = {}
+        self.forms: dict[str, int] = {}
         self.symbols: dict[str, int] = {}
-        self.lets = {name for c in op.checks if isinstance(c, m.ShapeLet) for name in c.names}
-        self.equations: list[_Equation] = []
-        self.following: list[_Equation] = []
-        for entry in op.inputs:
-            if isinstance(entry, m.Sizes):
-                self.equations += self._of_sizes(entry, sizes)
-            elif entry.follows:
-                self.following += self._of_tensor(entry, shapes)
-            else:
-                self.equations += self._of_tensor(entry, shapes)
         functions = {f.name: f for f in module.functions}
         self.environment = Environment(op, functions, self.symbols, self.attrs, self.logical)
 
     def solve(self) -> Environment:
-        self._solve_dimensions()
-        for check in self.op.checks:
-            if isinstance(check, m.ShapeLet):
-                self._let(check)
-            else:
-                self._require(check)
-        for equation in self.equations:
-            if any(f in self.lets for f in equation.dim.factors):
-                self._verify(equation)
-        for tensor in self.op.tensors:
-            if tensor.follows:
-                self._verify_whole(tensor)
+        for check in c.checks(self.op):
+            match check:
+                case c.Rank():
+                    self._rank(check.tensor)
+                case c.Length():
+                    self._length(check.vector)
+                case c.Solve() | c.Compare():
+                    for step in check.of(self.forms):
+                        self._step(step)
+                case m.ShapeLet():
+                    self._let(check)
+                case m.Require():
+                    self._require(check)
+                case c.Whole():
+                    self._whole(check.tensor)
         return self._with_outputs()
 
     # What the caller gave -------------------------------------------------------------------------
 
-    def _of_tensor(self, tensor: m.Tensor, shapes: Mapping[str, Sequence[int]]) -> Iterator[_Equation]:
-        if tensor.name not in shapes:
+    def _rank(self, tensor: m.Tensor) -> None:
+        if tensor.name not in self.shapes:
             raise CallTypeError(self.op.name, tensor.name, f"a tensor of rank {tensor.rank}", "nothing")
-        shape = tuple(int(s) for s in shapes[tensor.name])
+        shape = tuple(int(s) for s in self.shapes[tensor.name])
         given = self.given[tensor.name] = f"shape {list(shape)}"
         if len(shape) != tensor.rank:
             raise CallError(self.op.name, tensor.name, f"a tensor of rank {tensor.rank}", given)
         axes = logical_axes(self.op, tensor.layout, self.attrs, tensor.rank)
         self.logical[tensor.name] = tuple(shape[a] for a in axes)
-        for axis, dim in zip(axes, tensor.dims, strict=True):
-            yield _Equation(tensor.name, axis, dim, shape[axis], given, "dimension")
 
-    def _of_sizes(self, vector: m.Sizes, sizes: Mapping[str, Sequence[int]]) -> Iterator[_Equation]:
+    def _length(self, vector: m.Sizes) -> None:
         lengths = " or ".join(str(len(f)) for f in vector.forms)
-        if vector.name not in sizes:
+        if vector.name not in self.sizes:
             raise CallTypeError(self.op.name, vector.name, f"{lengths} integers", "nothing")
-        values = tuple(int(v) for v in sizes[vector.name])
+        values = tuple(int(v) for v in self.sizes[vector.name])
         given = self.given[vector.name] = str(list(values))
         pick = next((i for i, f in enumerate(vector.forms) if len(f) == len(values)), None)
         if pick is None:
             raise CallError(self.op.name, vector.name, f"{lengths} integers", given)
         if any(v < 0 for v in values):
             raise CallError(self.op.name, vector.name, "sizes that are not negative", given)
-        self.symbols.update(vector.bindings[pick] if vector.bindings else ())
-        axes = logical_axes(self.op, vector.layouts[pick], self.attrs, len(values))
-        for axis, dim in zip(axes, vector.forms[pick], strict=True):
-            yield _Equation(vector.name, axis, dim, values[axis], given, "element")
+        self.forms[vector.name] = pick
 
     # Dimensions -----------------------------------------------------------------------------------
 
-    def _solve_dimensions(self) -> None:
-        """Solves for one unknown factor at a time, in the order of the inputs, until nothing is left to solve."""
-        plain = [e for e in self.equations if not any(f in self.lets for f in e.dim.factors)]
-        elsewhere = told_elsewhere(
-            [e.dim for e in plain], [e.dim for e in self.following], {*self.symbols, *self.lets}
-        )  # fmt: skip
-        late = [e for e in plain if e.dim.broadcast and e.dim.factors[0] in elsewhere]
-        waiting = self._settle([e for e in plain if e not in late and not (e.dim.broadcast and e.size == 1)])
-        for equation in plain:
-            if equation.dim.broadcast and equation not in late:
-                self.symbols.setdefault(str(equation.dim.factors[0]), 1)
-        waiting = self._settle(waiting)
-        while (last := next((e for e in self.following if len(self._unknown(e)) == 1), None)) is not None:
-            self._use(last)
-            waiting = self._settle(waiting)
-        for equation in late:
-            self._verify(equation)
+    def _step(self, step: c.Step) -> None:
+        match step:
+            case c.Keep():
+                pass
+            case c.Fix():
+                self.symbols[step.symbol] = step.value
+            case c.Name():
+                self.symbols[step.symbol] = self._size(step.size)
+            case c.Stretch():
+                sizes = [self._size(s) for s in step.sizes]
+                self.symbols[step.symbol] = next((s for s in sizes if s != 1), sizes[-1])
+            case c.Factor():
+                self._factor(step)
+            case c.Same():
+                self._same(step.size)
 
-    def _settle(self, waiting: list[_Equation]) -> list[_Equation]:
-        """Uses equations until what is left has several unknowns each; those are given back."""
-        while waiting:
-            rest = [e for e in waiting if not self._use(e)]
-            if len(rest) == len(waiting):
-                break
-            waiting = rest
-        return waiting
+    def _axis(self, size: c.Size) -> int:
+        """Return where a size is in the caller's order."""
+        if size.layout is None:
+            return size.position
+        return str(self.attrs[size.layout]).index(self.op.attr(size.layout).values[0][size.position])
 
-    def _unknown(self, equation: _Equation) -> list[str]:
-        """The factors of a size that are not known yet, as far as they are dimensions of inputs."""
-        found = [f for f in equation.dim.factors if isinstance(f, str) and f not in self.symbols]
-        return [] if any(f in self.lets for f in found) else found
+    def _size(self, size: c.Size) -> int:
+        given = self.sizes if size.vector else self.shapes
+        return int(given[size.argument][self._axis(size)])
 
-    def _use(self, equation: _Equation) -> bool:
-        """Verifies an equation, or solves it for its one unknown; False while it has more."""
-        unknown = [f for f in equation.dim.factors if isinstance(f, str) and f not in self.symbols]
-        if len(unknown) > 1:
-            return False
-        if not unknown:
-            self._verify(equation)
-            return True
-        others = [f for f in equation.dim.factors if f != unknown[0]]
-        known = prod(self._factor(f) for f in others)
+    def _product(self, factors: c.Factors) -> int:
+        return prod(f if isinstance(f, int) else self.symbols[f] for f in factors)
+
+    def _factor(self, step: c.Factor) -> None:
+        size, known = self._size(step.size), self._product(step.others)
         if known == 0:
-            if equation.size != 0:
-                raise self._mismatch(equation, f"to be 0 ({_product(others)} is 0)")
-            self.symbols[unknown[0]] = 1
-        elif equation.size % known:
-            raise self._mismatch(equation, f"to be a multiple of {known} ({_product(others)})")
+            if size != 0:
+                raise self._mismatch(step.size, f"to be 0 ({c.product(step.others)} is 0)")
+            self.symbols[step.symbol] = 1
+        elif size % known:
+            raise self._mismatch(step.size, f"to be a multiple of {known} ({c.product(step.others)})")
         else:
-            self.symbols[unknown[0]] = equation.size // known
-        return True
+            self.symbols[step.symbol] = size // known
 
-    def _factor(self, factor: str | int) -> int:
-        return factor if isinstance(factor, int) else self.symbols[factor]
-
-    def _verify(self, equation: _Equation) -> None:
-        expected = prod(self._factor(f) for f in equation.dim.factors)
-        if equation.size == expected or (equation.dim.broadcast and equation.size == 1):
+    def _same(self, size: c.Size) -> None:
+        factors, given = size.dim.factors, self._size(size)
+        expected = self._product(factors)
+        if given == expected or (size.dim.broadcast and given == 1):
             return
-        named = any(isinstance(f, str) for f in equation.dim.factors)
-        why = f" ({_product(equation.dim.factors)})" if named else ""
-        either = " or 1" if equation.dim.broadcast else ""
-        raise self._mismatch(equation, f"to be {expected}{either}{why}")
+        named = any(isinstance(f, str) for f in factors)
+        why = f" ({c.product(factors)})" if named else ""
+        either = " or 1" if size.dim.broadcast else ""
+        raise self._mismatch(size, f"to be {expected}{either}{why}")
 
-    def _verify_whole(self, tensor: m.Tensor) -> None:
+    def _whole(self, tensor: m.Tensor) -> None:
         """A tensor whose shape follows from the rest."""
         try:
             expected = [evaluate_int(d.size, self.environment) for d in tensor.dims]
@@ -198,8 +166,9 @@ class _Solver:
             message = f"shape {[expected[i] for i in order]} ({names})"
             raise CallError(self.op.name, tensor.name, message, self.given[tensor.name])
 
-    def _mismatch(self, equation: _Equation, expected: str) -> CallError:
-        return CallError(self.op.name, equation.argument, f"{equation.what} {equation.axis} {expected}", equation.given)
+    def _mismatch(self, size: c.Size, expected: str) -> CallError:
+        what = f"{'element' if size.vector else 'dimension'} {self._axis(size)}"
+        return CallError(self.op.name, size.argument, f"{what} {expected}", self.given[size.argument])
 
     # Lets and requirements ------------------------------------------------------------------------
 
@@ -255,7 +224,3 @@ class _Solver:
                 shape[axis] = size
             physical[output.name] = tuple(shape)
         return replace(self.environment, output_shapes=physical)
-
-
-def _product(factors: Sequence[str | int]) -> str:
-    return " * ".join(str(f) for f in factors)
