@@ -80,14 +80,14 @@ def test_their_checks_are_derived() -> None:
     with pytest.raises(ArgumentValueError) as caught:
         function(X, F, np.zeros((2, 3, 6, 5)), **ATTRS)
     assert str(caught.value) == (
-        "Conv2DGradient_input: argument 'grad_output': expected shape [2, 3, 6, 6] "
+        "gradient of Conv2D with respect to 'input': argument 'grad_output': expected shape [2, 3, 6, 6] "
         "(batch, out_height, out_width, groups * group_outputs), given shape [2, 3, 6, 5]"
     )
     integers = np.zeros((2, 5, 6, 4), np.int32)
     with pytest.raises(ArgumentTypeError) as wrong:
         function(integers, F, np.zeros((2, 3, 6, 6)), **ATTRS)
     assert str(wrong.value) == (
-        "Conv2DGradient_input: argument 'input': expected float16, bfloat16, float32 or float64, "
+        "gradient of Conv2D with respect to 'input': argument 'input': expected float16, bfloat16, float32 or float64, "
         "given int32[2, 5, 6, 4]"
     )
 
@@ -104,7 +104,7 @@ def test_a_stretched_dimension() -> None:
     with pytest.raises(ArgumentValueError) as caught:
         opgen.gradient(add, "x")(np.ones((2, 1)), one, g)
     expected = "expected dimension 0 to be 3 or 1 (rows), given shape [2, 1]"
-    assert str(caught.value) == f"ScaledAddGradient_x: argument 'x': {expected}"
+    assert str(caught.value) == f"gradient of ScaledAdd with respect to 'x': argument 'x': {expected}"
 
 
 def test_a_users_own_spec(tmp_path: Path) -> None:
@@ -208,8 +208,16 @@ def test_a_list_of_inputs_gives_a_tuple_of_gradients() -> None:
         captured = opgen.compile(lambda g, together=together: together(X, F, g, **ATTRS))(g)
         np.testing.assert_allclose(captured[0], expected[0], rtol=1e-12)
         assert list(inspect.signature(together).parameters)[:3] == ["input", "filter", "grad_output"]
-    with pytest.raises(ArgumentTypeError, match="argument 'out': expected a tuple of 1 arrays, given float64"):
+    title = "gradient of Conv2D with respect to 'input': "
+    with pytest.raises(ArgumentTypeError, match=title + "argument 'out': expected a tuple of 1 arrays, given float64"):
         together(X, F, g, **ATTRS, out=outs[0])
+    for wrong in (lambda: together(X, F, g), lambda: together(X, F, g, **ATTRS, width=1)):
+        with pytest.raises(
+            ArgumentTypeError, match=title + "(argument 'strides': expected|unknown argument 'width'; )"
+        ):
+            wrong()
+    with pytest.raises(ArgumentValueError, match=title + "argument 'out': expected float64"):
+        opgen.gradient(nn.conv2d, wrt="input")(X, F, g, **ATTRS, out=g)
 
 
 def test_what_is_refused() -> None:

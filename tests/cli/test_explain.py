@@ -14,7 +14,7 @@ from tests.cli.conftest import Run
 from tools.error_page import PLACE, page
 
 
-@pytest.mark.parametrize("code", CODES.values(), ids=str)
+@pytest.mark.parametrize("code", CODES.values(), ids=list(CODES))
 def test_the_example_draws_the_code_and_no_other(code: Code) -> None:
     assert {found.code for found in drawn(code).diagnostics} == {code.name}
 

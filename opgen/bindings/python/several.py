@@ -33,18 +33,19 @@ class Several:
     def __call__(self, *arguments: Any, out: Any = None, **named: Any) -> tuple[Any, ...]:
         """The gradients, in the order of the names; `out` is a tuple of as many arrays."""
         count = len(self._gradients)
-        outs = [None] * count if out is None else _each(self._op, out, count)
+        outs = [None] * count if out is None else self._each(out)
         return tuple(g(*arguments, out=o, **named) for g, o in zip(self._gradients, outs, strict=True))
+
+    def _each(self, out: object) -> Sequence[Any]:
+        """One array for each gradient."""
+        count = len(self._gradients)
+        if not isinstance(out, tuple | list) or len(out) != count:
+            title = f"gradient of {self._op} with respect to {', '.join(map(repr, self._names))}"
+            raise ArgumentTypeError(title, "out", f"a tuple of {count} arrays", describe(out))
+        return out
 
     def __repr__(self) -> str:
         return f"<function {self.__name__} of {self._op}>"
 
     def __reduce__(self) -> tuple[type[Several], tuple[object, ...]]:
         return Several, (self._op, self._gradients, self._names)
-
-
-def _each(op: str, out: object, count: int) -> Sequence[Any]:
-    """One array for each gradient."""
-    if not isinstance(out, tuple | list) or len(out) != count:
-        raise ArgumentTypeError(op, "out", f"a tuple of {count} arrays", describe(out))
-    return out

@@ -51,6 +51,7 @@ class OpView:
     """
 
     name: str
+    title: str
     registered: str
     function: str
     itself: str
@@ -74,7 +75,8 @@ class OpView:
     def operator_line(self) -> str:
         """The statement that makes the operator."""
         signed = "" if self.signed is None else f", {self.signed.data}"
-        return f"{self.operator} = _library.operator({literal(self.name)}, {self.checker}{signed})"
+        title = "" if self.title == self.name else f", title={literal(self.title)}"
+        return f"{self.operator} = _library.operator({literal(self.name)}, {self.checker}{signed}{title})"
 
 
 @dataclass(frozen=True)
@@ -182,6 +184,7 @@ def _op_view(module: Module, op: OpSpec, names: Names, raw: Names, functions: di
     names.reserve(*other_functions(op))
     return OpView(
         name=op.name,
+        title=op.title,
         registered=raw.fresh(op.name),
         function=function,
         itself=names.fresh(f"_{function}_function") if function in (*arguments, *other_names(op)) else function,

@@ -14,4 +14,4 @@ def refused(op: OpSpec, call: Environment, failed: CheckFailed) -> ArgumentValue
     """The error of a call of an op for which one of its checks does not hold."""
     check = element_checks(op)[failed.number]
     words, size = words_of(op, check), evaluate_int(check.size, call)
-    return ArgumentValueError(op.name, words.argument, words.expected(size), words.given(failed.value, size))
+    return ArgumentValueError(op.title, words.argument, words.expected(size), words.given(failed.value, size))

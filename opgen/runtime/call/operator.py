@@ -89,7 +89,7 @@ class Operator:
 
     `elsewhere` gives, when it is first needed, what runs its calls on devices; without it they are refused.  `refuse`
     gives the error of a call whose integers cannot be computed; `module` the spec that the op is of; `signatures` read
-    calls of a function that takes its arguments in several orders.
+    calls of a function that takes its arguments in several orders.  `title` is what messages call the op.
     """
 
     def __init__(
@@ -101,12 +101,14 @@ class Operator:
         refuse: Refuse | None = None,
         module: Callable[[], Module] | None = None,
         signatures: Signatures | None = None,
+        title: str | None = None,
     ) -> None:
         self.module = module
         self.again: tuple[Callable[..., object], tuple[object, ...]] | None = None
         """A function, and what it gives the operator for in another process; None if that cannot be."""
         self._refuse = refuse
         self.name = name
+        self._title = title or name
         self._elsewhere = elsewhere
         self._check = check
         self._resolve = resolve
@@ -131,7 +133,7 @@ class Operator:
     def several(self, tensors: tuple[object, ...], rest: tuple[object, ...], out: object) -> tuple[Array, ...]:
         """Run an op that has several results; `out` is as long a list or tuple of arrays, or None."""
         if out is not None and not isinstance(out, list | tuple):
-            raise ArgumentTypeError(self.name, "out", "a tuple of numpy arrays", describe(out))
+            raise ArgumentTypeError(self._title, "out", "a tuple of numpy arrays", describe(out))
         return self._again(tensors, rest, out)
 
     def prepare(self, tensors: tuple[object, ...], rest: tuple[object, ...]) -> Prepared:
@@ -144,7 +146,7 @@ class Operator:
 
     def _prepared(self, handle: type[H], call: Call) -> H:
         """The handle of a checked call."""
-        made = handle(self.name, self._plan(call))
+        made = handle(self._title, self._plan(call))
         made.operator, made.call = self, without_memory(call)
         kinds = {t.name: (t.dtype, t.shape) for t in made.tensors}
         made.again = (_prepared_again, (self, handle, replace(call, tensors={}), kinds, asked()))
@@ -219,7 +221,7 @@ class Operator:
             if before == _look(tensors) and (asked(), call_key(call)) == key:
                 return call, plan
         name = next(iter(call.tensors), "name")
-        raise ArgumentValueError(self.name, name, "tensors that stay as they are during a call", "ones that change")
+        raise ArgumentValueError(self._title, name, "tensors that stay as they are during a call", "ones that change")
 
     def _in_place(
         self, elsewhere: Elsewhere, tensors: tuple[object, ...], rest: tuple[object, ...], out: Out
@@ -235,14 +237,14 @@ class Operator:
             call = self._check(*tensors, *rest)
         except ArithmeticError as error:
             expected = "sizes and attributes that the requirements can be computed from"
-            plain = ArgumentValueError(self.name, "name", expected, str(error))
+            plain = ArgumentValueError(self._title, "name", expected, str(error))
             found = None if self._refuse is None else self._refuse(None, tensors, rest)
             raise plain if found is None else found from error
         if self._refuse is not None and (found := self._refuse(call, tensors, rest)) is not None:
             raise found
         for name, value in call.integers.items():
             if not -(2**63) <= value < 2**63:
-                raise ArgumentValueError(self.name, name, "an integer of 64 bits", str(value))
+                raise ArgumentValueError(self._title, name, "an integer of 64 bits", str(value))
         return call
 
     def _plan(self, call: Call) -> Plan:
@@ -250,7 +252,7 @@ class Operator:
         key = (asked(), call_key(call))
         plan = self._plans.get(key)
         if plan is None:
-            plan = Plan(self.name, call, self._resolve(call))
+            plan = Plan(self._title, call, self._resolve(call))
             self._remember(key, plan)
         return plan
 

@@ -37,7 +37,7 @@ def refusal(module: Module, op: OpSpec, tensors: Sequence[object], rest: Sequenc
     try:
         solve(op, module, shapes, sizes, attrs)
     except CallError as error:
-        return ArgumentValueError(error.op, error.argument, error.expected, error.given)
+        return ArgumentValueError(op.title, error.argument, error.expected, error.given)
     return None
 
 

@@ -130,11 +130,16 @@ class Library:
                     self._hash = hashlib.sha256(self.path.read_bytes()).hexdigest()
             return self._hash
 
-    def operator(self, name: str, check: Check, signatures: Signatures | None = None) -> Operator:
-        """The operator of an op, to be made once; `signatures` are those of its function, if there are several."""
+    def operator(
+        self, name: str, check: Check, signatures: Signatures | None = None, title: str | None = None
+    ) -> Operator:
+        """The operator of an op, to be made once; `signatures` are those of its function, if there are several.
+
+        `title` is what messages call the op, if that is not its name.
+        """
         kernels = self.kernels[name] = Kernels(self, name)
         made = self.operators[name] = Operator(
-            name, check, kernels, kernels.device_calls, kernels.refuse, self.module, signatures
+            name, check, kernels, kernels.device_calls, kernels.refuse, self.module, signatures, title
         )
         kernels.forget_plans = made.forget
         made.again = (_operator_of, (self, name))

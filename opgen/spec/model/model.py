@@ -322,6 +322,14 @@ class OpSpec(_Indexed):
     algorithms: tuple[Algorithm, ...] = ()
     signatures: tuple[Signature, ...] = ()
 
+    @property
+    def title(self) -> str:
+        """The name of the op in messages about calls.  A gradient that no spec declares is called by what it is of."""
+        made = self.gradient
+        if made is None or made.span is not None:
+            return self.name
+        return f"gradient of {made.op} with respect to '{made.wrt}'"
+
     @cached_property
     def tensors(self) -> tuple[Tensor, ...]:
         """The inputs that are tensors (not sizes)."""
