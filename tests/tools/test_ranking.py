@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tools.ranking import Nest, measured, pipelines, report
+from tools.ranking import Nest, artifacts, measured, report
 
 
 def test_each_nest_with_several_candidates_is_measured() -> None:
-    rows = dict(pipelines(("column_sums",)))
+    rows = dict(artifacts(("column_sums",)))
     assert sorted(rows) == ["column_sums ((1024, 1024),)", "column_sums ((784, 300),)"]
     row = "column_sums ((784, 300),)"
     (nest,) = measured(row, rows[row], rounds=1)

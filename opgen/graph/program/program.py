@@ -15,7 +15,6 @@ from opgen.cache import pickled
 from opgen.compiler import toolchain
 from opgen.compiler.algorithms import mode
 from opgen.compiler.keys import machine_identity
-from opgen.compiler.sharing import WORTH_SHARING, Work
 from opgen.compiler.symbolic import CLOSED, Opening
 from opgen.graph.ir.bound import Bound, Kind, bound
 from opgen.graph.ir.nodes import Graph, Node, Value
@@ -28,7 +27,7 @@ from opgen.graph.plan.views import view_of
 from opgen.graph.program.program_ir import Entry, Launch, Moved, entry_ir
 from opgen.graph.program.runnable import ENTRY as ENTRY
 from opgen.graph.program.runnable import NodeStep, Runnable
-from opgen.runtime.kernels.run import evaluate
+from opgen.runtime.kernels.run import evaluate, is_small
 from opgen.runtime.native.words import parameter_words
 
 Number: TypeAlias = "int | float | bool"
@@ -235,14 +234,9 @@ class _Launched:
         kernel = kernels.index(self.code)
         values = [self.values[p.name] for p in self.code.parameters]
         words = parameter_words(self.code.parameters, values)
-        alone = self.code.alone or (self.code.work is not None and _is_small(self.code.work, self.values))
+        alone = self.code.alone or (self.code.work is not None and is_small(self.code.work, self.values))
         return Launch(kernel, places, words, not alone, None if self.code.room is None else (room, self.part))
 
 
 def _launch(launched: _Launched, kernels: Sequence[KernelCode], preparing: _Preparing, step: Step) -> Launch:
     return launched.launch(kernels, preparing.places(step, launched.code), step.room)
-
-
-def _is_small(work: Work, values: Mapping[str, Number]) -> bool:
-    operations, touched = (evaluate(e, values) for e in (work.operations, work.bytes))
-    return work.always + work.per_operation * operations + work.per_byte * touched < WORTH_SHARING

@@ -354,16 +354,14 @@ def _room(count: int) -> bool:
 
 
 def _is_small(variant: _Variant, values: Mapping[str, Number]) -> bool:
-    """Whether a call of a variant's generic kernel is for the calling thread alone."""
+    """True if a call of a variant's generic kernel is for the calling thread alone."""
     from opgen.compiler import toolchain
-    from opgen.compiler.sharing import WORTH_SHARING, work_of
-    from opgen.runtime.kernels.run import evaluate
+    from opgen.compiler.sharing import work_of
+    from opgen.runtime.kernels.run import is_small
 
     if variant.work is None:
         variant.work = work_of(variant.lowered.kernel, toolchain.host().machine)
-    work = variant.work
-    operations, touched = (evaluate(e, values) for e in (work.operations, work.bytes))
-    return work.always + work.per_operation * operations + work.per_byte * touched < WORTH_SHARING
+    return is_small(variant.work, values)
 
 
 def _used(kernels: OrderedDict[_K, _V], key: _K) -> _V | None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from opgen.compiler import sharing
+from opgen.compiler.sharing import Work
 from opgen.diagnostics import InternalError
 from opgen.dtypes import BOOL
 from opgen.loop import build as b
@@ -52,6 +54,12 @@ def evaluate(e: Expr, parameters: Mapping[str, int | float]) -> int:
     if not isinstance(result, Const):
         raise InternalError(f"no integer comes of {print_expr(e)} with parameters {sorted(parameters)}")
     return int(result.value)
+
+
+def is_small(work: Work, parameters: Mapping[str, int | float]) -> bool:
+    """True if the thread that calls a kernel of open sizes is to do all its work, for given parameters."""
+    operations, touched = (evaluate(e, parameters) for e in (work.operations, work.bytes))
+    return work.always + work.per_operation * operations + work.per_byte * touched < sharing.WORTH_SHARING
 
 
 def buffer_shape(buffer: Buffer, parameters: Mapping[str, int | float]) -> tuple[int, ...]:
