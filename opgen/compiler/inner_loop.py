@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-_LABEL = re.compile(r"^(\.?\w+):")
+_COMMENT = re.compile(r"\s*(?:#|//) .*$")
+_LABEL = re.compile(r"^(\.?\w+):(?:\s*(?:#|//) %\"?(\w+)\.body)?")
 _JUMP = re.compile(r"^\t(?:j\w+|b(?:\.\w+)?|cbn?z|tbn?z)\t(?:.*,\s*)?(\.?\w+)\s*$")
 _VECTOR = re.compile(r"%[xyz]mm\d+|\b[vz]\d+\.")
 _COPY = re.compile(r"\tv?p?(?:mov|xor|broadcast|insert|extract|ld|st|dup)")
@@ -15,40 +17,50 @@ _ON_STACK = re.compile(r"\(%rsp\)|\[sp[,\]]")
 
 @dataclass(frozen=True)
 class InnerLoop:
-    """A loop of assembly: its lines, the vector registers that it uses, and its accesses of the stack (spills)."""
+    """A loop of assembly: its lines, the vector registers that it uses, and its accesses of the stack (spills).
+
+    `name` is the variable of the loop IR; empty if it is not known.
+    """
 
     lines: tuple[str, ...]
     registers: int
     spills: int
+    name: str = ""
 
     def __str__(self) -> str:
         return "\n".join(self.lines) + "\n"
 
 
-def inner_loop(assembly: str) -> InnerLoop | None:
-    """Return the innermost loop with most vector arithmetic; None if there is no loop.
+def inner_loop(assembly: str, counts: Mapping[str, float]) -> InnerLoop | None:
+    """Return the innermost loop that runs most vector arithmetic, and so takes most of the time; None without loops.
 
-    It is where a kernel spends its time if its loops run about equally often.
+    Labels of `assembly` have comments with the names of their blocks, by which `counts` tells how often a loop runs;
+    one that it does not have counts once.
     """
     lines = assembly.splitlines()
     labels: dict[str, int] = {}
+    names: dict[int, str] = {}
     loops: list[range] = []
     for number, line in enumerate(lines):
         if label := _LABEL.match(line):
             labels[label[1]] = number
-        elif (jump := _JUMP.match(line)) and jump[1] in labels:
+            if label[2]:
+                names[number] = label[2]
+        elif (jump := _JUMP.match(_COMMENT.sub("", line))) and jump[1] in labels:
             loops.append(range(labels[jump[1]], number + 1))
     inner = [r for r in loops if not any(o != r and o.start >= r.start and o.stop <= r.stop for o in loops)]
-    found = [tuple(line for line in lines[r.start : r.stop] if line.strip()) for r in inner]
-    return None if not found else _looked_at(max(found, key=_arithmetic))
+    found = [_looked_at(lines[r.start : r.stop], next((names[n] for n in r if n in names), "")) for r in inner]
+    return max(found, key=lambda loop: _arithmetic(loop, counts.get(loop.name, 1)), default=None)
 
 
-def _arithmetic(lines: tuple[str, ...]) -> tuple[int, int]:
-    """The vector instructions that are neither copies nor zeros, and all lines."""
-    return sum(bool(_VECTOR.search(line)) and not _COPY.match(line) for line in lines), len(lines)
+def _arithmetic(loop: InnerLoop, count: float) -> tuple[float, float]:
+    """The vector instructions that are run and are neither copies nor zeros, and all lines."""
+    found = sum(bool(_VECTOR.search(line)) and not _COPY.match(line) for line in loop.lines)
+    return count * found, count * len(loop.lines)
 
 
-def _looked_at(lines: tuple[str, ...]) -> InnerLoop:
-    named = (_NUMBER.search(name) for line in lines for name in _VECTOR.findall(line))
+def _looked_at(commented: list[str], name: str) -> InnerLoop:
+    lines = tuple(line for line in (_COMMENT.sub("", line) for line in commented) if line.strip())
+    named = (_NUMBER.search(register) for line in lines for register in _VECTOR.findall(line))
     registers = {number[0] for number in named if number is not None}
-    return InnerLoop(lines, len(registers), sum(bool(_ON_STACK.search(line)) for line in lines))
+    return InnerLoop(lines, len(registers), sum(bool(_ON_STACK.search(line)) for line in lines), name)

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from opgen.codegen.llvm.room import RoomNeeded, room_of
 from opgen.codegen.llvm.target import Target
 from opgen.compiler import toolchain
+from opgen.compiler.inner_loop import InnerLoop, inner_loop
 from opgen.compiler.request import LibraryFunctions, Memory
 from opgen.locks import cached_property
+from opgen.loop.analysis.movement import Movement
 from opgen.loop.nodes import Kernel
 from opgen.loop.walk import loops_in
 
@@ -47,6 +49,13 @@ class Part:
     def asm(self) -> str:
         """Assembly."""
         return toolchain.assembly(self.llvm, self.target, self.legal.is_bound)
+
+    @cached_property
+    def inner_loop(self) -> InnerLoop | None:
+        """The inner loop in the assembly that runs most vector arithmetic; None if there is no loop."""
+        bound = self.legal.is_bound
+        runs = Movement(self.legal).runs() if bound else {}
+        return inner_loop(toolchain.commented_assembly(self.llvm, self.target, bound), runs)
 
     @cached_property
     def code(self) -> bytes:

@@ -125,6 +125,14 @@ def assembly(ir: str, target: Target, bound: bool = False) -> str:
     return compiler.assembly(ir, target, bound)
 
 
+def commented_assembly(ir: str, target: Target, bound: bool = False) -> str:
+    """The same assembly, at each label the name of its block in the IR."""
+    _load("opgen.codegen.llvm.compile")
+    from opgen.codegen.llvm import compile as compiler
+
+    return compiler.commented_assembly(ir, target, bound)
+
+
 def object_code(ir: str, target: Target, bound: bool = False) -> bytes:
     """An object file for the target, from LLVM IR; `bound`: of a kernel whose sizes are all numbers."""
     _load("opgen.codegen.llvm.compile")

@@ -16,7 +16,7 @@ import numpy as np
 from opgen.compiler import toolchain
 from opgen.compiler.algorithms import mode
 from opgen.compiler.artifact import Artifact, Stage
-from opgen.compiler.inner_loop import InnerLoop, inner_loop
+from opgen.compiler.inner_loop import InnerLoop
 from opgen.compiler.make import artifact
 from opgen.compiler.parts import Part
 from opgen.compiler.request import Compilation, OpVariant
@@ -60,10 +60,10 @@ class Inspection:
         """The estimated and the measured time, and the machine's limits.  Measuring takes under a second."""
         return cost_of(self.artifact)
 
-    @cached_property
+    @property
     def inner_loop(self) -> InnerLoop | None:
-        """The inner loop in the assembly; None if there is no loop."""
-        return inner_loop(self.asm)
+        """The inner loop in the assembly that runs most vector arithmetic; None if there is no loop."""
+        return self.artifact.scheduled_parts.main.inner_loop
 
     @property
     def spec(self) -> str:
@@ -142,7 +142,7 @@ class Inspection:
         found = self.inner_loop
         if found is not None:
             used = f"{found.registers} vector registers, {found.spills} accesses of the stack"
-            yield f"inner loop: {len(found.lines)} lines, {used}"
+            yield f"inner loop{found.name and f' {found.name}'}: {len(found.lines)} lines, {used}"
         yield from (
             str(self.cost).splitlines()
             if self.artifact.loop.is_bound

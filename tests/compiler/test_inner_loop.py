@@ -34,7 +34,7 @@ kernel:
 
 
 def test_the_innermost_loop_with_most_arithmetic_is_taken() -> None:
-    found = inner_loop(X86)
+    found = inner_loop(X86, {})
     assert found is not None
     assert found.lines[0] == ".LBB0_3:"
     assert found.lines[-1] == "\tjb\t.LBB0_3"
@@ -42,7 +42,18 @@ def test_the_innermost_loop_with_most_arithmetic_is_taken() -> None:
 
 
 def test_other_processors_and_code_without_loops() -> None:
-    found = inner_loop(ARM)
+    found = inner_loop(ARM, {})
     assert found is not None
     assert (len(found.lines), found.registers) == (5, 3)
-    assert inner_loop("kernel:\n\tretq\n") is None
+    assert inner_loop("kernel:\n\tretq\n", {}) is None
+
+
+def test_a_loop_that_runs_more_often_counts_more() -> None:
+    def loop(number: int, name: str, body: str) -> str:
+        return f".LBB0_{number}:                    # %{name}.body\n{body}\tjl\t.LBB0_{number}\n"
+
+    multiply = "\tvfmadd231ps\t%zmm1, %zmm2, %zmm3    # a comment\n"
+    found = inner_loop(loop(1, "first", 3 * multiply) + loop(2, "second", multiply), {"first": 4, "second": 100})
+    assert found is not None
+    assert found.name == "second"
+    assert found.lines == (".LBB0_2:", "\tvfmadd231ps\t%zmm1, %zmm2, %zmm3", "\tjl\t.LBB0_2")

@@ -81,6 +81,15 @@ def test_the_inner_loop_is_that_of_the_products(found: opgen.Inspection) -> None
     assert str(loop).strip() in found.asm.replace("\n\n", "\n")
 
 
+def test_the_inner_loop_is_one_that_runs_often() -> None:
+    """A loop of another stage has more arithmetic, and runs a few times only."""
+    shown = opgen.inspect(nn.conv2d, ("float32", (1, 28, 28, 64)), ("float32", (3, 3, 64, 64)), ONES, "SAME")
+    assert shown.algorithm == "minimal_filtering"
+    assert shown.inner_loop is not None
+    assert shown.inner_loop.name == "products_c"
+    assert "inner loop products_c: " in str(shown)
+
+
 def test_a_wrong_call_is_the_same_error_as_the_calls() -> None:
     for arguments in ((IMAGE, TAPS, ONES, "SMAE"), (IMAGE, TAPS[:, :, :3], ONES, "SAME"), (IMAGE, TAPS)):
         with pytest.raises(ArgumentError) as expected:

@@ -66,6 +66,17 @@ def assembly(ir: str, target: Target, bound: bool = False) -> str:
         return str(machine(target).emit_assembly(optimise(ir, target, bound)))
 
 
+def commented_assembly(ir: str, target: Target, bound: bool = False) -> str:
+    """The same assembly with LLVM's comments: at each label the name of its block in the IR."""
+    with BUILD:
+        emitter = machine(target)
+        emitter.set_asm_verbosity(True)
+        try:
+            return str(emitter.emit_assembly(optimise(ir, target, bound)))
+        finally:
+            emitter.set_asm_verbosity(False)
+
+
 def object_code(ir: str, target: Target, bound: bool = False) -> bytes:
     """The position-independent object file of an optimised module."""
     with BUILD:

@@ -108,6 +108,13 @@ class Movement:
     def executed(self) -> Executed:
         return self._executed(self._body, {})
 
+    def runs(self) -> dict[str, float]:
+        """Return how often the body of each loop runs, by the variable; loops on a side not taken are left out."""
+        found: dict[str, float] = {}
+        for name, number in _runs(self._body, {}, 1.0):
+            found[name] = max(number, found.get(name, 0.0))
+        return found
+
     def _moved(self, s: Stmt, ranges: Ranges, size: int) -> float:
         boxes = self._boxes(s, ranges)
         whole = self._bytes(boxes)
@@ -223,6 +230,16 @@ def _children(s: Stmt, ranges: Ranges) -> Iterator[tuple[Stmt, Ranges]]:
             yield body, {**ranges, var.name: _subscripts(value, ranges)}
         case Alloc(_, body):
             yield body, ranges
+
+
+def _runs(s: Stmt, ranges: Ranges, outside: float) -> Iterator[tuple[str, float]]:
+    if isinstance(s, For):
+        outside *= count(s, ranges)
+        yield s.var, outside
+        yield from _runs(s.body, typical(s, ranges), outside)
+        return
+    for child, inner in _children(s, ranges):
+        yield from _runs(child, inner, outside)
 
 
 def _accesses(s: Stmt, ranges: Ranges) -> Iterator[tuple[Load | Store, Ranges]]:
