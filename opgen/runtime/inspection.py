@@ -27,7 +27,7 @@ from opgen.locks import cached_property
 from opgen.lower import variant_of
 from opgen.runtime.call.plan import Prepared, PreparedSeveral
 from opgen.runtime.call.recording import stand_in
-from opgen.runtime.call.specialize import Library, environment_of, policy
+from opgen.runtime.call.specialize import Library, environment_of
 from opgen.runtime.measuring.costs import Cost, cost_of
 from opgen.runtime.memory.buffers import numpy_dtype
 
@@ -188,7 +188,7 @@ def _of_prepared(handle: Prepared | PreparedSeveral) -> Inspection:
         raise UserError(f"opgen.inspect: {operator.name} is of no generated module")
     op = module.op(operator.name)
     source = OpVariant(module, op, variant_of(op, call.types, call.words))
-    numbers = None if policy() == "never" else environment_of(module, op, call)
+    numbers = environment_of(module, op, call) if handle.specialized else None
     return Inspection(repr(handle)[1:-1], artifact(Compilation(source, toolchain.host(), numbers, algorithms=mode())))
 
 

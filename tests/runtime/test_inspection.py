@@ -73,6 +73,18 @@ def test_the_summary_says_what_a_reader_looks_for_first(found: opgen.Inspection)
     assert "<pre>" in page
 
 
+def test_a_call_with_one_of_too_many_sizes_shows_the_generic_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("opgen.runtime.call.specialize.SPECIALIZATIONS", 0)
+    image = np.ones((1, 3, 17, 2), np.float32)
+    shown = opgen.inspect(nn.conv2d, image, TAPS[:, :, :2], ONES, "SAME")
+    with opgen.record() as calls:
+        nn.conv2d(image, TAPS[:, :, :2], ONES, "SAME")
+    (kernel,) = calls.kernels
+    assert not kernel.specialized
+    assert shown.artifact.code_hash == kernel.code_hash
+    assert "cost: not known, since the kernel is for all sizes" in str(shown)
+
+
 def test_the_inner_loop_is_that_of_the_products(found: opgen.Inspection) -> None:
     loop = found.inner_loop
     assert loop is not None
@@ -114,7 +126,7 @@ def test_an_op_by_its_registered_name_and_a_gradient_are_inspected(found: opgen.
     assert raw.artifact.request == found.artifact.request
     by_filter = opgen.gradient(nn.conv2d, wrt="filter")
     shown = opgen.inspect(by_filter, IMAGE, TAPS, ("float32", (1, 14, 14, 16)), strides=ONES, padding="SAME")
-    assert shown.call.startswith("Conv2DGradient_filter of ")
+    assert shown.call.startswith("gradient of Conv2D with respect to 'filter' of ")
 
 
 def test_generic_ops_and_ops_with_several_results_are_inspected() -> None:

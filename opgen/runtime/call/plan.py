@@ -67,6 +67,13 @@ class Plan:
         except MemoryError as error:
             raise CallMemoryError(f"{self._op}: not enough memory for temporary results") from error
 
+    @property
+    def specialized(self) -> bool:
+        """True if the kernel is for the sizes of the call."""
+        from opgen.runtime.kernels.kernel import BoundKernel
+
+        return isinstance(self._launch.run, BoundKernel) and self._launch.run.specialized
+
     def _record(self, addresses: list[c_int64 | int]) -> None:
         """Run; the call is recorded if a block of this context does that."""
         from opgen.runtime.call.record import CallRun, recording
@@ -214,6 +221,11 @@ class _Handle:
     def results(self) -> tuple[Typed, ...]:
         """What a call gives: each with its name, shape and dtype."""
         return self._plan.results
+
+    @property
+    def specialized(self) -> bool:
+        """True if the kernel of the call is for its sizes."""
+        return self._plan.specialized
 
     def __repr__(self) -> str:
         taken = ", ".join(f"{t.name} {t}" for t in self.tensors)

@@ -164,6 +164,11 @@ class BoundKernel(Launchable):
     def generation(self) -> int:
         return self._generation
 
+    @property
+    def specialized(self) -> bool:
+        """True if the kernel is for certain sizes."""
+        return all(p.dtype.is_float for p in self._kernel.kernel.parameters)
+
     def packed(self) -> Words:
         """The kernel's arguments, new, for the number of threads that is set now; the buffers' addresses are 0."""
         self._spares()
@@ -199,9 +204,8 @@ class BoundKernel(Launchable):
         seconds = time.perf_counter() - begin
         if status != OK:
             _raise_for(status, kernel.name, words)
-        specialized = all(p.dtype.is_float for p in kernel.kernel.parameters)
         loaded = kernel.loaded
-        made = (loaded.symbol, loaded.code_hash, kernel.algorithm, specialized, loaded.built)
+        made = (loaded.symbol, loaded.code_hash, kernel.algorithm, self.specialized, loaded.built)
         return seconds, (KernelRun(op, *made, threads=words[1], seconds=seconds),)
 
 
