@@ -16,11 +16,10 @@ from dataclasses import dataclass, replace
 
 import click
 
-from opgen.codegen import cuda
-from opgen.codegen.llvm import compile as machine
-from opgen.codegen.llvm.emit import emit
 from opgen.codegen.llvm.target import Target
 from opgen.compiler import toolchain
+from opgen.compiler.make import artifact
+from opgen.compiler.request import Compilation, Cuda
 from opgen.grad import gradient
 from opgen.grad.load import derived
 from opgen.loop.bind import bind
@@ -168,12 +167,12 @@ def stages(chain: Chain, length: int, target: Target, by_gradient: bool) -> Iter
     yield lap("print")
     parse_kernel(printed)
     yield lap("parse")
-    ir = emit(legal, target)
+    made = artifact(Compilation(legal, target, schedule="finished"))
+    made.text("llvm")
     yield lap("emit")
-    machine.assembly(ir, target, legal.is_bound)
+    made.text("asm")
     yield lap("LLVM")
-    _, on_device = scheduled(kernel, "cuda")
-    cuda.emit(legalize(on_device))
+    artifact(Compilation(kernel, Cuda(), schedule="automatic")).text("cuda")
     yield lap("CUDA")
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from opgen.codegen.llvm.room import RoomNeeded, room_of
 from opgen.codegen.llvm.target import Target
@@ -12,8 +14,11 @@ from opgen.compiler.inner_loop import InnerLoop, inner_loop
 from opgen.compiler.request import LibraryFunctions, Memory
 from opgen.locks import cached_property
 from opgen.loop.analysis.movement import Movement
-from opgen.loop.nodes import Kernel
-from opgen.loop.walk import loops_in
+from opgen.loop.nodes import Alloc, Buffer, For, Kernel, Stmt
+from opgen.loop.walk import loops_in, parts
+
+Heap: TypeAlias = "tuple[tuple[Buffer, bool], ...]"
+"""Buffers on the heap, each with True if every thread of a parallel loop has one."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,11 @@ class Part:
         """The temporary memory that the caller gives; None if the kernel has it from functions."""
         return room_of(self.legal) if self.memory == "caller" else None
 
+    @property
+    def heap(self) -> Heap:
+        """The kernel's buffers on the heap."""
+        return tuple(_heap(self.legal.body, False))
+
     @cached_property
     def llvm(self) -> str:
         """LLVM IR, before LLVM's own passes."""
@@ -61,6 +71,14 @@ class Part:
     def code(self) -> bytes:
         """The object file."""
         return toolchain.object_code(self.llvm, self.target, self.legal.is_bound)
+
+
+def _heap(s: Stmt, parallel: bool) -> Iterator[tuple[Buffer, bool]]:
+    if isinstance(s, Alloc) and s.space == "heap":
+        yield from ((buffer, parallel) for buffer in s.buffers)
+    inside = parallel or (isinstance(s, For) and s.kind == "parallel")
+    for part in parts(s):
+        yield from _heap(part, inside)
 
 
 def _inside_library(ir: str, symbol: str, memory: LibraryFunctions) -> str:

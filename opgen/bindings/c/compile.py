@@ -2,40 +2,19 @@
 
 from __future__ import annotations
 
-import functools
-import hashlib
-import json
-import re
 from dataclasses import dataclass
-from pathlib import Path
 
-import opgen
-from opgen.bindings.c.kernels import VECTOR_BYTES, Task
+from opgen.bindings.c.kernels import Task
 from opgen.bindings.c.room import room_lines
 from opgen.bindings.c.small import small_lines
-from opgen.cache import entries as cache
-from opgen.codegen.llvm.compile import object_code
-from opgen.codegen.llvm.emit import emit
+from opgen.cache import pickled
 from opgen.codegen.llvm.target import Target
-from opgen.compiler.keys import code_identity
-from opgen.loop.nodes import Kernel
-from opgen.loop.print import print_kernel
-from opgen.machine import typical
-from opgen.passes.legalize import legalize
+from opgen.compiler import keys, toolchain
+from opgen.compiler.artifact import Artifact
+from opgen.compiler.make import artifact
+from opgen.compiler.request import Compilation, LibraryFunctions
 from opgen.passes.simplify import simplify
-from opgen.schedule.default import scheduled
-from opgen.schedule.fallback import built, unless_broken
-from opgen.schedule.schedule import Schedule
-
-_SOURCES = (
-    "loop",
-    "passes",
-    "schedule",
-    "bindings/c/compile.py",
-    "bindings/c/room.py",
-    "bindings/c/small.py",
-    "compiler/sharing.py",
-)
+from opgen.schedule.fallback import unless_broken
 
 
 @dataclass(frozen=True)
@@ -51,46 +30,31 @@ class Compiled:
     cached: bool
 
 
+@dataclass(frozen=True)
+class _Lines:
+    """The C lines of a task."""
+
+    room: tuple[str, ...]
+    small: tuple[str, ...]
+
+
 def compile_task(task: Task) -> Compiled:
-    """Schedule, legalise, emit and compile; or find in the cache what that gave before."""
-    target = Target.from_name(task.target)
-    identity = code_identity(target, print_kernel(task.kernel))
-    key = cache.key_of({**identity, "library": task.helper, "sources": _fingerprint()})
-    found = cache.default().load(key)
-    if found is not None:
-        head, _, code = found.partition(b"\n")
-        room, small = json.loads(head)
-        return Compiled(task.symbol, code, tuple(room), tuple(small), True)
-    machine = typical(VECTOR_BYTES[task.target])
+    """Return the object file of a task and its C lines, from the cache if they were made before."""
+    target = toolchain.target(task.target)
+    made = artifact(Compilation(task.kernel, target, schedule="automatic", memory=LibraryFunctions(task.helper)))
+    kept = made.kept()
+    found = kept or made.build()
+    key = keys.request_key(made.request, target, "bindings/c")
+    lines = pickled.take(key, _Lines)
+    if lines is None:
+        lines = _lines(task, made, target)
+        pickled.put(key, lines)
+    return Compiled(task.symbol, found.code, lines.room, lines.small, kept is not None)
 
-    def made(_: Schedule, fast: Kernel) -> tuple[bytes, list[str]]:
-        kernel = legalize(fast)
-        return object_code(_own(emit(kernel, target), task), target), room_lines(kernel, task.helper)
 
-    code, room = built(task.kernel, lambda check: scheduled(task.kernel, "cpu", machine, check=check), made)
-    estimate = unless_broken(
-        "the estimate of a kernel's time", lambda: small_lines(simplify(task.kernel), task.helper, machine)
+def _lines(task: Task, made: Artifact, target: Target) -> _Lines:
+    room = room_lines(made.scheduled_parts.main.heap, task.kernel.parameters, task.helper)
+    small = unless_broken(
+        "the estimate of a kernel's time", lambda: small_lines(simplify(task.kernel), task.helper, target.machine)
     )
-    small = estimate or []
-    cache.default().store(key, json.dumps([room, small]).encode() + b"\n" + code)
-    return Compiled(task.symbol, code, tuple(room), tuple(small), False)
-
-
-def _own(ir: str, task: Task) -> str:
-    """The library's own memory functions in place of malloc and free, and an entry that stays inside the library."""
-    ir = re.sub(r"@(malloc|free)\(", rf"@{task.helper}_\1(", ir)
-    return ir.replace(f"define i32 @{task.symbol}(", f"define hidden i32 @{task.symbol}(")
-
-
-@functools.cache
-def _fingerprint() -> str:
-    """A hash of the sources that decide what a kernel becomes (the emitter's own is in the identity)."""
-    digest = hashlib.sha256()
-    root = Path(opgen.__path__[0])
-    for source in _SOURCES:
-        found = root / source
-        for path in sorted(found.rglob("*.py")) if found.is_dir() else [found]:
-            content = path.read_bytes()
-            digest.update(f"{path.relative_to(root)}:{len(content)}:".encode())
-            digest.update(content)
-    return digest.hexdigest()
+    return _Lines(tuple(room), tuple(small or ()))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 
-from opgen.loop.nodes import Alloc, Binary, Buffer, Cast, Compare, Const, Expr, For, Kernel, Select, Stmt, Unary, Var
-from opgen.loop.walk import parts
+from opgen.compiler.parts import Heap
+from opgen.loop.nodes import Binary, Cast, Compare, Const, Expr, Parameter, Select, Unary, Var
 
 _CALLS = {"add": "add", "sub": "sub", "mul": "mul", "floordiv": "div", "mod": "mod"}
 _SIGNS = {"and": "&&", "or": "||", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
@@ -13,13 +13,13 @@ _ALIGNMENT = 63
 """What a kernel asks for beyond a buffer's bytes, to align it."""
 
 
-def room_lines(kernel: Kernel, helper: str) -> list[str]:
+def room_lines(heap: Heap, given: Sequence[Parameter], helper: str) -> list[str]:
     """Statements that add to `*shared` what is allocated once and to `*each` what each thread of the parallel loop
-    allocates, from the parameters `p`; none if the kernel allocates nothing.
+    allocates, from the parameters `p`; none if nothing is on the heap.
     """
-    parameters = {p.name: f"p[{i}]" for i, p in enumerate(kernel.parameters)}
+    parameters = {p.name: f"p[{i}]" for i, p in enumerate(given)}
     lines: list[str] = []
-    for buffer, parallel in _allocations(kernel.body, False):
+    for buffer, parallel in heap:
         text = str(buffer.dtype.bytes)
         for extent in buffer.shape:
             printed = integer_text(extent, parameters, helper)
@@ -28,15 +28,6 @@ def room_lines(kernel: Kernel, helper: str) -> list[str]:
             text = f"{helper}_mul(m, {text}, {printed})"
         lines.append(f"*{'each' if parallel else 'shared'} += {helper}_room((size_t){text} + {_ALIGNMENT});")
     return lines
-
-
-def _allocations(s: Stmt, parallel: bool) -> Iterator[tuple[Buffer, bool]]:
-    """The buffers on the heap, and whether each is inside a parallel loop."""
-    if isinstance(s, Alloc) and s.space == "heap":
-        yield from ((buffer, parallel) for buffer in s.buffers)
-    inside = parallel or (isinstance(s, For) and s.kind == "parallel")
-    for part in parts(s):
-        yield from _allocations(part, inside)
 
 
 def integer_text(e: Expr, parameters: Mapping[str, str], helper: str) -> str | None:

@@ -35,7 +35,7 @@ from opgen.graph.ir.nodes import Constant, Graph
 from opgen.graph.kernels.parallel_build import Progress
 from opgen.graph.program.prepare import Complete, complete, constants_for
 from opgen.graph.program.program import Program
-from opgen.graph.program.program_ir import STEP_BITS, entry_ir
+from opgen.graph.program.program_ir import STEP_BITS, entry_code
 from opgen.loop.status import FIRST_CHECK, OUT_OF_MEMORY
 from opgen.spec.resolve.names import why_no_prefix
 
@@ -99,7 +99,7 @@ def _objects(made: Complete, name: str) -> dict[str, bytes]:
     target = toolchain.host()
     entry = f"{name}_entry"
     loop, shared = loop_object(name, platform.machine(), target)
-    code = {loop: shared, entry: toolchain.object_code(entry_ir(entry, made.program.entry, target), target, bound=True)}
+    code = {loop: shared, entry: entry_code(entry, made.program.entry)}
     return code | {k.symbol: held.code for k, held in zip(made.program.kernels, made.kernels, strict=True)}
 
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from opgen.compiler import toolchain
-from opgen.graph.program.program_ir import Entry, entry_ir
+from opgen.graph.program.program_ir import Entry, entry_code
 from opgen.graph.program.runnable import ENTRY
 from opgen.runtime.memory.address import address
 from opgen.runtime.native.library import load_library
@@ -31,10 +30,8 @@ class ClockedEntry:
 
     def __init__(self, name: str, entry: Entry, tensors: int) -> None:
         """Raises NoCompilerError where there is no LLVM."""
-        target = toolchain.host()
-        code = toolchain.object_code(entry_ir(ENTRY, entry, target, clock=tensors), target, bound=True)
         self._steps = len(entry.launches)
-        self._library = load_library(code, ENTRY, owner=name)
+        self._library = load_library(entry_code(ENTRY, entry, clock=tensors), ENTRY, owner=name)
         self._function = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 5, ctypes.c_int64)(
             self._library.address(ENTRY)
         )

@@ -24,7 +24,7 @@ from opgen.graph.plan.in_place import Pairs, may_share
 from opgen.graph.plan.places import Place
 from opgen.graph.plan.plan import Plan, Step, plan
 from opgen.graph.plan.views import view_of
-from opgen.graph.program.program_ir import Entry, Launch, Moved, entry_ir
+from opgen.graph.program.program_ir import Entry, Launch, Moved, entry_code
 from opgen.graph.program.runnable import ENTRY as ENTRY
 from opgen.graph.program.runnable import NodeStep, Runnable
 from opgen.runtime.kernels.run import evaluate, is_small
@@ -146,7 +146,6 @@ def _made(graph: Graph, openings: Openings, progress: Progress | None, apart: bo
         len(graph.inputs),
         found.bytes,
     )
-    target = toolchain.host()
     return Program(
         name=graph.name,
         inputs=graph.inputs,
@@ -154,7 +153,7 @@ def _made(graph: Graph, openings: Openings, progress: Progress | None, apart: bo
         nodes=tuple(s.node for s in found.steps),
         arena=found.bytes,
         part=max((x.part for x in launched.values()), default=0),
-        code=toolchain.object_code(entry_ir(ENTRY, entry, target), target, bound=True),
+        code=entry_code(ENTRY, entry),
         weights=tuple(c.value for c in graph.constants),
         prepared=tuple(preparing.found),
         kernels=tuple(kernels),

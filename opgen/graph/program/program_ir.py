@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from opgen.codegen.llvm.target import Target, data_layout
+from opgen.compiler import toolchain
 from opgen.diagnostics import InternalError
 from opgen.graph.plan.places import Place
 from opgen.runtime.native.words import FIRST_BUFFER
@@ -78,6 +79,12 @@ def entry_ir(name: str, entry: Entry, target: Target, clock: int | None = None) 
     body = "\n".join(_body(entry, clock))
     used = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\ndeclare i64 @llvm.readcyclecounter()"
     return f"{head}\n\n{used}\n\ndefine i32 @{name}({parameters}) nounwind {{\n{body}\n}}\n"
+
+
+def entry_code(name: str, entry: Entry, clock: int | None = None) -> bytes:
+    """Return the object file of `entry_ir` for this machine.  Raises NoCompilerError where there is no LLVM."""
+    target = toolchain.host()
+    return toolchain.object_code(entry_ir(name, entry, target, clock), target, bound=True)
 
 
 def _body(entry: Entry, clock: int | None) -> Iterator[str]:
