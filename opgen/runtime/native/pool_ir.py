@@ -3,7 +3,7 @@
 A worker looks for a region for a while, then sleeps; it joins a region that a caller laid out, and takes pieces of its
 stretches.  A caller does all of a region by itself where no worker comes, so any number of them will do: none in a
 forked child, none once the library that holds the pool is unloaded.  Workers block all signals, which are for the
-program's own threads.
+program's own threads, but those of faults.
 
 `opgen_parallel_prepare(processors)` makes the memory that of a pool without workers: for the loader, and in a forked
 child.  `opgen_parallel_dismiss()` ends the workers, which finish what they are at; later loops have none.
@@ -14,6 +14,7 @@ This text is the second part of `parallel_ir.text`, and uses its functions and i
 from __future__ import annotations
 
 import ctypes
+import signal
 
 PREFIX = "opgen_parallel"
 """What every symbol of the parallel loop begins with."""
@@ -79,6 +80,9 @@ SIGSET_BYTES = 128
 """Size of a sigset_t of Linux's C libraries."""
 SIG_SETMASK = 2
 """Linux's number."""
+_FAULTS = (signal.SIGILL, signal.SIGTRAP, signal.SIGBUS, signal.SIGFPE, signal.SIGSEGV)
+_BLOCKED = ~sum(1 << (number - 1) for number in _FAULTS)
+"""The first 64 signals as workers block them: where a fault is blocked, the process ends without its handler."""
 
 _TEXT = f"""\
 @{POOL} = global [{ctypes.sizeof(Pool)} x i8] zeroinitializer, align 64
@@ -237,6 +241,7 @@ make:
   %all = alloca [{SIGSET_BYTES} x i8], align 8
   %before = alloca [{SIGSET_BYTES} x i8], align 8
   call void @llvm.memset.p0.i64(ptr %all, i8 -1, i64 {SIGSET_BYTES}, i1 false)
+  store i64 {_BLOCKED}, ptr %all
   %mask = call ptr @function(i64 {word("sigmask")})
   %masked = call i32 %mask(i32 {SIG_SETMASK}, ptr %all, ptr %before)
   %create = call ptr @function(i64 {word("create")})
