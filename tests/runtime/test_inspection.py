@@ -148,7 +148,7 @@ def test_a_node_of_a_model_is_inspected_by_number_and_name() -> None:
     assert str(first).startswith("node ")
     name = str(first).split()[1].rstrip(":")
     assert model.inspect(name).artifact.request == first.artifact.request
-    with pytest.raises(UserError, match="node 7: there is no such node; they are 0 to 0"):
+    with pytest.raises(UserError, match="node 7: there is no such node; they are 0 to 0: 0 "):
         model.inspect(7)
     text = model.explain(times=True)
     assert "limit: what takes longest at least on one core" in text

@@ -11,16 +11,25 @@ from opgen.graph.kernels.kernels import wanted
 from opgen.graph.program.program import Openings, wants
 from opgen.runtime.inspection import Inspection
 
+LISTED = 20
+"""Number of nodes that a message names."""
+
 
 def node_of(graph: Graph, which: int | str, asks: str) -> Node:
-    """Return the node of that number or name.  Raises UserError, which `asks` begins, if there is none."""
+    """Return the node of that number or name.  Raises UserError, which `asks` begins, if there is none.
+
+    Nodes that became one have the name of the last.
+    """
     nodes = graph.nodes
     if isinstance(which, int) and 0 <= which < len(nodes):
         return nodes[which]
     found = next((n for n in nodes if n.name == which), None)
     if found is None:
-        hint = did_you_mean(str(which), [n.name for n in nodes])
-        raise UserError(f"{asks} {which}: there is no such node; {hint or f'they are 0 to {len(nodes) - 1}'}")
+        names = [n.name for n in nodes]
+        listed = ", ".join(f"{number} {name[:40]}" for number, name in enumerate(names[:LISTED]))
+        more = ", ..." if len(names) > LISTED else ""
+        hint = did_you_mean(str(which), names) or f"they are 0 to {len(names) - 1}: {listed}{more}"
+        raise UserError(f"{asks} {which}: there is no such node; {hint}")
     return found
 
 

@@ -38,7 +38,7 @@ class Cost:
 
     `limits` are those of `threads` threads of the `machine`; rates of this machine are measured ones.  `estimate` is
     the scheduler's, for one core.  `measured` is the median of runs on random data, or None for the reason in
-    `unmeasured`.
+    `unmeasured`; `with_first`: it has the work that a program does once, of which limits know nothing.
     """
 
     limits: tuple[Limit, ...]
@@ -49,6 +49,7 @@ class Cost:
     estimate: float | None
     measured: float | None
     unmeasured: str = ""
+    with_first: bool = False
 
     @property
     def nearest(self) -> Limit:
@@ -84,7 +85,7 @@ def cost_of(made: Artifact) -> Cost:
     if not is_host:
         return replace(found, unmeasured=f"{target.name} may not be this machine")
     try:
-        return replace(found, measured=median_seconds(made))
+        return replace(found, measured=median_seconds(made), with_first=made.first is not None)
     except OpgenError as error:
         return replace(found, unmeasured=f"on random data it fails: {error}")
 
@@ -125,7 +126,8 @@ def _lines(found: Cost) -> Iterator[str]:
     estimate = "no estimate" if found.estimate is None else f"estimated {duration(found.estimate)} on one core"
     measured = f"not measured ({found.unmeasured})"
     if found.measured is not None:
-        measured = f"measured {duration(found.measured)} (median, random data)"
+        more = ", with what runs once" if found.with_first else ""
+        measured = f"measured {duration(found.measured)} (median, random data{more})"
     yield f"{estimate}; {measured}"
     yield ""
     head = ("limit", "amount", "a second", "least time", "reached")

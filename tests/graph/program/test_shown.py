@@ -105,6 +105,7 @@ def test_work_on_constants() -> None:
     assert ran is not None
     assert hash_of(shown.first.code) == ran.code_hash
     assert "alone runs once, as a kernel of its own" in str(shown)
+    assert "(median, random data, with what runs once)" in str(shown)
 
 
 def test_operands_in_place() -> None:
