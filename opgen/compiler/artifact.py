@@ -115,11 +115,6 @@ class Artifact:
         values = self._source.lowered(self.choice.algorithm).values(self.request.call)
         return tuple(values[p.name] for p in self.parameters)
 
-    @property
-    def requirements(self) -> tuple[str, ...]:
-        """What the kernel counts on of its parameters."""
-        return tuple(f"{name} >= {least}" for name, least in self.request.opening.free if least is not None)
-
     # For a CPU -------------------------------------------------------------------------------------------------------
 
     @cached_property
@@ -201,11 +196,6 @@ class Artifact:
         """Those of the request's pairs whose operand and result share a place."""
         return self.scheduled_parts.in_place
 
-    def reads(self, part: Part) -> tuple[int, ...]:
-        """The positions, among the op's tensors (the source's inputs), of those that a part reads."""
-        tensors = self.request.tensors
-        return tuple(tensors.index(x.name) for x in part.legal.inputs if x.name in tensors)
-
     # Work ------------------------------------------------------------------------------------------------------------
 
     @cached_property
@@ -276,13 +266,14 @@ class Artifact:
 
     @property
     def in_program(self) -> tuple[str, ...]:
-        """Sentences on the kernel in its program: operands in place of results, and work that runs once."""
+        """Sentences on the kernel in its program: open sizes, operands in place of results, and work that runs once."""
         tensors, outputs = self.request.tensors, self.loop.outputs
-        over = [f"{outputs[result].name} is written over {tensors[operand]}" for operand, result in self.in_place]
+        told = [f"{name} is open{f', {low} or more' if low else ''}" for name, low in self.request.opening.free]
+        told += [f"{outputs[result].name} is written over {tensors[operand]}" for operand, result in self.in_place]
         if self.first is not None:
             names = ", ".join(x.name for x in self.first.legal.inputs)
-            over.append(f"work on {names} alone runs once, as a kernel of its own")
-        return tuple(over)
+            told.append(f"work on {names} alone runs once, as a kernel of its own")
+        return tuple(told)
 
     # How -------------------------------------------------------------------------------------------------------------
 

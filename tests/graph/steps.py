@@ -11,11 +11,18 @@ from opgen.dtypes import DTYPES
 from opgen.grad.load import load
 from opgen.graph.ir.bound import make_node
 from opgen.graph.ir.nodes import Array, Constant, Data, Graph, Node, Value, op_of
+from opgen.graph.passes.base import Report
+from opgen.graph.program.programs import Passed
 from opgen.spec.call.environment import AttrStored
 from opgen.spec.model.model import Module
 
 OPS = load(Path(__file__).with_name("fused.op"))
 NN = load(Path(__file__).parents[2] / "specs" / "nn_ops.op")
+
+
+def as_it_is(graph: Graph) -> Passed:
+    """A graph that goes through no passes."""
+    return Passed(graph, Report())
 
 
 class Steps:

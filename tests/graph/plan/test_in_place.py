@@ -21,11 +21,12 @@ from opgen.graph.passes.base import run_passes
 from opgen.graph.passes.fuse import FUSE
 from opgen.graph.program.explain import memory, nodes_text, plan_text
 from opgen.graph.program.program import Program, program
+from opgen.graph.program.programs import Passed
 from opgen.loop.nodes import Kernel
 from opgen.runtime.kernels.loaded import Loaded
 from opgen.spec.loading import load_text
 from tests.graph.random_graphs import MODULE, SEED, assert_same, random_inputs
-from tests.graph.steps import NN, OPS, Steps, uniform
+from tests.graph.steps import NN, OPS, Steps, as_it_is, uniform
 
 
 def shared(made: Program) -> list[tuple[int, int, int]]:
@@ -181,12 +182,12 @@ def test_general_kernels_have_places_of_their_own() -> None:
 def test_kernels_for_several_sizes_write_over_operands() -> None:
     """The sizes beyond the first of a model whose inputs vary."""
 
-    def prepare(kinds: Mapping[str, Kind], _: Mapping[str, Array]) -> Graph:
+    def prepare(kinds: Mapping[str, Kind], _: Mapping[str, Array]) -> Passed:
         steps = Steps()
         x = steps.input(*kinds["x0"][1])
         for _ in range(3):
             x = steps("Relu", steps("Add", x, steps.random(1, 32)))
-        return steps.graph(x)
+        return as_it_is(steps.graph(x))
 
     model = CompiledModel("rows", {"x0": FLOAT32}, prepare)
     for rows in range(1, 14):

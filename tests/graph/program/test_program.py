@@ -20,10 +20,11 @@ from opgen.graph.program import bucketing as variety
 from opgen.graph.program import programs
 from opgen.graph.program.prepare import load, with_kernels
 from opgen.graph.program.program import program
+from opgen.graph.program.programs import Passed
 from opgen.graph.program.weights import array_of
 from opgen.runtime.threads import get_num_threads, set_num_threads
 from tests.graph.random_graphs import assert_same, campaign, random_inputs
-from tests.graph.steps import NN, Steps, uniform
+from tests.graph.steps import NN, Steps, as_it_is, uniform
 from tests.support.graphs import chain
 
 
@@ -101,9 +102,9 @@ def test_what_depends_on_constants_alone_is_prepared_once() -> None:
 def of_any_size(length: int) -> CompiledModel:
     """The chain for any number of rows and columns."""
 
-    def prepare(given: Mapping[str, Kind], _: Mapping[str, Array]) -> Graph:
+    def prepare(given: Mapping[str, Kind], _: Mapping[str, Array]) -> Passed:
         (_, (rows, columns)) = given["x0"]
-        return chain(length, rows, columns)
+        return as_it_is(chain(length, rows, columns))
 
     return CompiledModel("chain", {"x0": FLOAT32, "x1": FLOAT32}, prepare)
 
@@ -205,7 +206,7 @@ def test_other_sizes_are_other_programs_and_few_are_kept(monkeypatch: pytest.Mon
 
 def test_a_model_calls_while_another_runs() -> None:
     inner = CompiledModel.of_graph(chain(2))
-    outer = CompiledModel("outer", {"x0": FLOAT32, "x1": FLOAT32}, lambda *_: nested(inner))
+    outer = CompiledModel("outer", {"x0": FLOAT32, "x1": FLOAT32}, lambda *_: as_it_is(nested(inner)))
     x, y = np.ones((5, 7), np.float32), np.ones((1, 7), np.float32)
     assert (outer(x, y) == 4).all()
 
@@ -225,7 +226,7 @@ def test_programs_of_one_model_share_their_weights() -> None:
         return s.graph(s("Conv2D", x, w, module=NN, strides=(1, 1, 1, 1), padding="SAME"))
 
     graphs = {rows: of(rows) for rows in (28, 30)}
-    model = CompiledModel("shared", {"x0": FLOAT32}, lambda kinds, _: graphs[kinds["x0"][1][1]])
+    model = CompiledModel("shared", {"x0": FLOAT32}, lambda kinds, _: as_it_is(graphs[kinds["x0"][1][1]]))
     for rows, graph in graphs.items():
         inputs = {"x0": np.random.default_rng(rows).random((1, rows, 28, 64), np.float32)}
         np.testing.assert_allclose(model(inputs["x0"]), interpret(graph, inputs, compiled)[0], rtol=1e-4)

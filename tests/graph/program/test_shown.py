@@ -89,6 +89,7 @@ def test_nodes(name: str) -> None:
         assert which is not None
         shown = compiled.inspect(which).artifact
         assert (code_of(shown), shown.algorithm) == found, which
+        assert any("is open, 64 or more" in line for line in shown.in_program) == (len(runs) > 1)
     specialized = {kernel.specialized for kernel in calls.kernels}
     assert specialized == {len(runs) == 1}, "sizes are open after many"
 
