@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from queue import Empty, SimpleQueue
 from typing import NoReturn
 
 from opgen import ending
@@ -50,16 +51,20 @@ def _main_thread_runs() -> bool:
     """True if the main thread comes to a bytecode, and so to signal handlers, before patience ends."""
     import ctypes  # for commands that end at once it is too slow
 
-    came = threading.Event()
+    came: SimpleQueue[None] = SimpleQueue()
 
     def pending(_: int | None) -> int:
-        came.set()
+        came.put(None)
         return 0
 
     function = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(pending)
     _PENDING.append(function)
     ctypes.pythonapi.Py_AddPendingCall(function, None)
-    return came.wait(PATIENCE)
+    try:
+        came.get(timeout=PATIENCE)
+    except Empty:
+        return False
+    return True
 
 
 _PENDING: list[object] = []

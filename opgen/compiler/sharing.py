@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING
 from opgen.loop import build as b
 from opgen.loop.nodes import Alloc, Binary, Block, Buffer, Call, Const, Expr, For, If, Kernel, Let, Stmt, Store, Unary
 from opgen.loop.walk import buffers_in, free_vars, loads, map_expr, stores, substitute_expr, walk_expr
-from opgen.schedule.cost.calibration import NEST
-from opgen.schedule.estimate import seconds
 
 if TYPE_CHECKING:
     from opgen.machine import Machine
@@ -40,7 +38,9 @@ class Work:
 
 
 def is_for_one(kernel: Kernel, machine: Machine) -> bool:
-    """Whether the thread that calls a (simplified) kernel is to do all its work, parallel loops or not."""
+    """Return True if the thread that calls a (simplified) kernel is to do all its work, parallel loops or not."""
+    from opgen.schedule.estimate import seconds  # programs from the cache take the rule, and no scheduler
+
     return kernel.is_bound and seconds(kernel, machine) < WORTH_SHARING
 
 
@@ -50,6 +50,8 @@ def work_of(kernel: Kernel, machine: Machine) -> Work:
     Each nest reads and writes what it touches once, at the rate of the second cache; more than that is more than
     WORTH_SHARING.
     """
+    from opgen.schedule.cost.calibration import NEST
+
     buffers = {x.name: x for x in (*kernel.buffers, *buffers_in(kernel.body))}
     found = list(_nests(kernel.body))
     operations = map_expr(_divisible, _sum(_operations(n) for n in found))

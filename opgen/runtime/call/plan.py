@@ -12,6 +12,7 @@ from opgen.diagnostics.describe import describe, tensor
 from opgen.dtypes import DTYPES
 from opgen.runtime.call.call import Call, Launch, Typed
 from opgen.runtime.call.checks import Checks
+from opgen.runtime.call.interruptible import LONG, run_interruptibly
 from opgen.runtime.call.recording import Callee
 from opgen.runtime.call.tensors import READABLE, Array, as_out, check_out, contiguous, native
 from opgen.runtime.call.views import arrays, learn
@@ -34,7 +35,17 @@ WRITEABLE = 0x400
 class Plan:
     """A kernel and the arrays that it takes: `tensors` those of the call, of which it reads some, and `results`."""
 
-    __slots__ = ("_attributes", "_generation", "_launch", "_launcher", "_op", "_reads", "results", "tensors")
+    __slots__ = (
+        "_attributes",
+        "_generation",
+        "_is_short",
+        "_launch",
+        "_launcher",
+        "_op",
+        "_reads",
+        "results",
+        "tensors",
+    )
 
     def __init__(self, op: str, call: Call, launch: Launch) -> None:
         teach()
@@ -45,6 +56,7 @@ class Plan:
         self._reads = tuple(names.index(n) for n in launch.reads)
         self._launcher: Launcher = _never
         self._generation = -1
+        self._is_short = False  # until a run shows that it is
         self.tensors = tuple(Typed(n, t.shape, native(cast("Array", t).dtype)) for n, t in call.tensors.items())
         self.results = tuple(Typed(r.name, r.shape, numpy_dtype(DTYPES[r.dtype])) for r in call.results)
 
@@ -58,8 +70,10 @@ class Plan:
         try:
             if launcher.held():
                 self._record(addresses)
-            else:
+            elif self._is_short:
                 self._launch.run(addresses)
+            else:
+                self._run_first(addresses, (arrays, results))
         except CheckFailed as failed:
             if self._launch.refused is None:
                 raise
@@ -73,6 +87,19 @@ class Plan:
         from opgen.runtime.kernels.kernel import BoundKernel
 
         return isinstance(self._launch.run, BoundKernel) and self._launch.run.specialized
+
+    def _run_first(self, addresses: list[c_int64 | int], held: object) -> None:
+        """Run so that Ctrl-C ends the wait; from then on by the short way, unless it took long.
+
+        `held` are the arrays at the addresses: the run may outlast the call.
+        """
+
+        def run(_: object = held) -> None:
+            self._launch.run(addresses)
+
+        self._is_short = run_interruptibly(run) < LONG
+        if self._is_short:
+            self._generation = -1
 
     def _record(self, addresses: list[c_int64 | int]) -> None:
         """Run; the call is recorded if a block of this context does that."""
@@ -148,7 +175,7 @@ class Plan:
         from opgen.runtime.kernels.kernel import Launchable
 
         kernel = self._launch.run
-        if not isinstance(kernel, Launchable):
+        if not self._is_short or not isinstance(kernel, Launchable):
             return _never
         found = make(kernel, self._slots(kernel.first), len(self.tensors))
         if found is None:

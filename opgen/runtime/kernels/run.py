@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from opgen.compiler import sharing
-from opgen.compiler.sharing import Work
+from opgen.compiler.sharing import WORTH_SHARING
 from opgen.diagnostics import InternalError
 from opgen.dtypes import BOOL
 from opgen.loop import build as b
@@ -23,6 +22,7 @@ from opgen.runtime.memory.guard import GuardedArray, Side, guarded_copy, guarded
 
 if TYPE_CHECKING:
     from opgen.codegen.llvm.target import Target
+    from opgen.compiler.sharing import Work
 
 AnyArray = npt.NDArray[np.generic]
 
@@ -59,7 +59,7 @@ def evaluate(e: Expr, parameters: Mapping[str, int | float]) -> int:
 def is_small(work: Work, parameters: Mapping[str, int | float]) -> bool:
     """True if the thread that calls a kernel of open sizes is to do all its work, for given parameters."""
     operations, touched = (evaluate(e, parameters) for e in (work.operations, work.bytes))
-    return work.always + work.per_operation * operations + work.per_byte * touched < sharing.WORTH_SHARING
+    return work.always + work.per_operation * operations + work.per_byte * touched < WORTH_SHARING
 
 
 def buffer_shape(buffer: Buffer, parameters: Mapping[str, int | float]) -> tuple[int, ...]:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Literal, TypeAlias
 
 from opgen.diagnostics import Span
 from opgen.dtypes import DType
+from opgen.locks import cached_property
 from opgen.spec.model.expressions import *  # noqa: F403  (a model is read together with its expressions)
 from opgen.spec.model.expressions import Expr, IndexRange
 from opgen.spec.syntax import nodes as s

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opgen.codegen.cuda import emit
 from opgen.diagnostics.calls import ArgumentTypeError, ArgumentValueError
 from opgen.diagnostics.devices import DeviceError, DeviceMemoryError, DeviceUnavailableError
 from opgen.dtypes import FLOAT32, INT32
@@ -63,10 +62,9 @@ def emulated() -> dict[str, emulation.EmulatedKernel]:
 def test_every_case_runs_through_the_driver_as_in_the_emulation(
     case: Case, gpu: Device, fake: ctypes.CDLL, emulated: dict[str, emulation.EmulatedKernel]
 ) -> None:
-    program = emit(case.kernel)
     arrays = case.arrays(3)
     expected = emulated[case.kernel.name](arrays, case.parameters)
-    found = kernel(program, gpu)(arrays, case.parameters)
+    found = kernel(case.kernel, gpu)(arrays, case.parameters)
     assert list(found) == list(expected)
     for name, value in expected.items():
         assert found[name].dtype == value.dtype

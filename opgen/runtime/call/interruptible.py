@@ -1,0 +1,56 @@
+"""Runs of machine code whose wait Ctrl-C ends.
+
+Python handles signals between its own instructions, of which the main thread runs none while machine code does.  So the
+main thread hands a run that may take long to a thread of its own, and waits for that.  An exception that a signal
+handler raises (KeyboardInterrupt) ends the wait; the run itself goes on to its end, and holds its arrays until then.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from _thread import start_new_thread
+from collections.abc import Callable
+from contextvars import copy_context
+from queue import SimpleQueue
+
+from opgen.locks import BUILD
+
+LONG = 0.3
+"""Seconds from which on a run is handed to a thread, which takes some 30 us."""
+
+
+def run_interruptibly(run: Callable[[], None]) -> float:
+    """Run, and return the seconds that it took.  Raises what `run` raises, or what ends the wait.
+
+    A thread other than the main one runs by itself, since no signal reaches it; so does one that builds, as the run may
+    need the lock that it holds.
+    """
+    begin = time.perf_counter()
+    if threading.current_thread() is not threading.main_thread() or BUILD._is_owned():  # type: ignore[attr-defined]
+        run()
+    else:
+        _wait_for(run)
+    return time.perf_counter() - begin
+
+
+def _wait_for(run: Callable[[], None]) -> None:
+    done: SimpleQueue[BaseException | None] = SimpleQueue()
+    context = copy_context()
+
+    def work() -> None:
+        try:
+            context.run(run)
+        except BaseException as error:  # of the run, for the thread that waits
+            done.put(error)
+        else:
+            done.put(None)
+
+    try:
+        start_new_thread(work, ())
+    except RuntimeError:  # no thread can be had, or Python ends
+        run()
+        return
+    error = done.get()
+    if error is not None:
+        raise error
