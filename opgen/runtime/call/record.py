@@ -11,8 +11,9 @@ call does not look for records at all.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import overload
@@ -74,9 +75,14 @@ class Calls(Sequence[CallRun]):
     def add(self, call: CallRun) -> None:
         """Record a call, also for the blocks around this one."""
         _last.set(call)
+        for calls in self.around():
+            calls._found.append(call)
+
+    def around(self) -> Iterator[Calls]:
+        """This block, and those around it."""
         calls: Calls | None = self
         while calls is not None:
-            calls._found.append(call)
+            yield calls
             calls = calls._outer
 
 
@@ -85,6 +91,16 @@ _last: ContextVar[CallRun | None] = ContextVar("opgen_last_call", default=None)
 
 recording = _block.get
 """The calls of the innermost open block; None outside of blocks."""
+
+
+def _after_fork() -> None:
+    """Forget the blocks of threads that a forked child does not have."""
+    calls = recording()
+    launcher.keep(() if calls is None else calls.around())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 @contextmanager
@@ -96,12 +112,13 @@ def record() -> Iterator[Calls]:
     """
     calls = Calls(_block.get())
     token = _block.set(calls)
-    launcher.hold()
+    launcher.hold(calls)
     try:
         yield calls
     finally:
-        launcher.release()
-        _block.reset(token)
+        launcher.release(calls)
+        with suppress(ValueError):  # a generator may close the block in another context than it opened it in
+            _block.reset(token)
 
 
 def last_call() -> CallRun:

@@ -11,7 +11,7 @@ import ctypes
 import functools
 import platform
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -40,34 +40,40 @@ _NDARRAY, NEW_FROM_DESCRIPTION, SET_BASE_OBJECT = 2, 94, 282
 _BYTE = np.dtype(np.uint8)
 
 
-_holders = 0
+_holders: set[int] = set()
 _holding = Lock()
 
 
-def hold() -> None:
-    """Have every call go the way that launchers do not take, until `release` is called as often."""
+def hold(holder: object) -> None:
+    """Have every call go the way that launchers do not take, until `holder` is released."""
+    with _holding:
+        _hold({*_holders, id(holder)})
+
+
+def release(holder: object) -> None:
+    """Take back what `hold` did for a holder."""
+    with _holding:
+        _hold(_holders - {id(holder)})
+
+
+def keep(holders: Iterable[object]) -> None:
+    """Release all but these: in a forked child there are no others."""
+    with _holding:
+        _hold(_holders & {id(holder) for holder in holders})
+
+
+def _hold(holders: set[int]) -> None:
+    global _holders
     from opgen.runtime import threads
 
-    global _holders
-    with _holding:
-        _holders += 1
-        threads.differ(held=True)
-
-
-def release() -> None:
-    """Take back one `hold`."""
-    from opgen.runtime import threads
-
-    global _holders
-    with _holding:
-        _holders -= 1
-        if not _holders:
-            threads.differ(held=False)
+    if bool(holders) != bool(_holders):
+        threads.differ(held=bool(holders))
+    _holders = holders
 
 
 def held() -> bool:
-    """Return True between `hold` and the last `release`."""
-    return _holders > 0
+    """Return True while there is a holder."""
+    return bool(_holders)
 
 
 @dataclass(frozen=True)

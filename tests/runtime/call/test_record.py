@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import hashlib
+import os
 import threading
 from pathlib import Path
 
@@ -192,3 +193,39 @@ def test_print_shows_a_table() -> None:
 def test_without_a_recorded_call_the_last_one_is_an_error() -> None:
     with pytest.raises(UserError, match="no call has been recorded: make it inside"):
         contextvars.Context().run(opgen.last_call)
+
+
+def test_a_forked_child_has_the_blocks_of_its_own_thread_alone() -> None:
+    opened, done = threading.Event(), threading.Event()
+
+    def records() -> None:
+        with opgen.record():
+            opened.set()
+            done.wait(60)
+
+    other = threading.Thread(target=records)
+    other.start()
+    opened.wait(60)
+    held = [_held_in_a_child()]
+    with opgen.record():
+        held.append(_held_in_a_child())
+        done.set()
+        other.join()
+        assert launcher.held()
+    assert held == [False, True]
+    assert not launcher.held()
+
+
+def _held_in_a_child() -> bool:
+    child = os.fork()
+    if child == 0:
+        os._exit(launcher.held())
+    return bool(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+
+def test_a_block_may_be_closed_in_another_context() -> None:
+    block = opgen.record()
+    contextvars.copy_context().run(block.__enter__)
+    assert launcher.held()
+    block.__exit__(None, None, None)
+    assert not launcher.held()
