@@ -154,10 +154,12 @@ def inspect(function: Callable[..., Any], *arguments: Any, **named: Any) -> Insp
     """Return the kernel that a call of a generated function takes, without running the call.
 
     The arguments are those of the call, which is checked as the call is; only types and shapes of tensors count, so
-    `("float32", (1, 56, 56, 64))` may be in place of one.
+    `("float32", (1, 56, 56, 64))` may be in place of one.  A prepared call is inspected without arguments.
 
     Raises UserError for what is not a generated function, and ArgumentError as the call does.
     """
+    if isinstance(function, Prepared | PreparedSeveral):
+        return _of_prepared(function)
     prepare = _preparing(function)
     if prepare is None:
         hint = ""
@@ -198,6 +200,8 @@ def _tensor(value: Any) -> Any:
         return value
     name, shape = value
     dtype = lookup(name) if isinstance(name, str) and isinstance(shape, tuple | list) else None
-    if dtype is None or not all(isinstance(n, int) and n >= 0 for n in shape):
+    if dtype is None:
         return value
+    if not all(isinstance(n, int) and n >= 0 for n in shape):
+        raise UserError(f"opgen.inspect: expected sizes that are integers >= 0, given the shape {describe(shape)}")
     return stand_in(np.dtype(numpy_dtype(dtype)), tuple(shape))

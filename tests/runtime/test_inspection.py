@@ -55,6 +55,16 @@ def test_types_and_shapes_may_be_in_place_of_arrays(found: opgen.Inspection) -> 
     assert half.loop.startswith("kernel conv2d_float16_NHWC(")
 
 
+def test_a_prepared_call_is_inspected(found: opgen.Inspection) -> None:
+    shown = opgen.inspect(nn.prepare.conv2d(IMAGE, TAPS, ONES, "SAME"))
+    assert (shown.call, shown.asm) == (found.call, found.asm)
+
+
+def test_a_size_below_zero_is_refused_as_such() -> None:
+    with pytest.raises(UserError, match=r"expected sizes that are integers >= 0, given the shape \[1, 14, 14, -8\]"):
+        opgen.inspect(nn.conv2d, ("float32", (1, 14, 14, -8)), TAPS, ONES, "SAME")
+
+
 def test_the_summary_says_what_a_reader_looks_for_first(found: opgen.Inspection) -> None:
     lines = str(found).splitlines()
     assert lines[0] == ("Conv2D of input float32[1, 14, 14, 8], filter float32[3, 3, 8, 16]: "
