@@ -1,4 +1,4 @@
-"""Where the price of plans disagrees with what was measured: kinds that go before others, though these cost less."""
+"""Kinds that measurements put before others, although the others have a lower estimated cost."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from opgen.schedule.cost.calibration import MUCH_LESS
 
 @dataclass(frozen=True)
 class Override:
-    """Plans of a `kind`, where there are any, go `before` those of other kinds that are asked later (the order is the
-    registry's), as was `measured`: an entry of the log.  Of one that is before itself the first plan stands.  Another
-    plan still counts if its estimated cost is less than the share `unless` of this one's.
+    """Precedence of plans of a `kind`, if there are any, over plans of the kinds in `before`.
+
+    It applies to kinds that come later in the registry.  `measured` names the log's entry with the measurement.  A kind
+    in its own `before` keeps its first plan.  Another plan still counts if its estimated cost is below the share
+    `unless` of this one's.
     """
 
     kind: str
@@ -35,10 +37,10 @@ OVERRIDES: tuple[Override, ...] = (
 
 
 def share_to_beat(first: str, second: str) -> float | None:
-    """The share of the first kind's cost below which a plan of the second counts; None if no override is about them."""
+    """Return the share of the first kind's cost that a plan of the second must beat; None without an override."""
     return next((o.unless for o in OVERRIDES if o.kind == first and second in o.before), None)
 
 
 def is_before(first: str, second: str) -> bool:
-    """Return True if plans of one kind go before those of another, whatever these cost."""
+    """Return True if plans of one kind go before those of another, regardless of cost."""
     return share_to_beat(first, second) == 0

@@ -1,1 +1,1 @@
-"""The kinds of plans, one a file.  None knows another."""
+"""Kinds of plans, one per file.  No kind knows another."""

@@ -1,8 +1,8 @@
 """Sums of rows that share nothing (a vector times a matrix, gradients by a bias): lanes along the rows.
 
-The sums of a piece of the rows stay in registers for all rows.  What comes from beyond the second cache is read in
-order, some whole rows at a time, while all sums wait in the first cache.  Where threads have nothing else to share,
-each has a part of the rows, with sums of its own.
+The sums of a piece of the rows stay in registers for all rows.  If the rows come from beyond L2, they are read in
+order, some whole rows at a time, while all sums stay in L1.  If threads have nothing else to share, each has a part of
+the rows, with sums of its own.
 """
 
 from __future__ import annotations
@@ -98,17 +98,17 @@ class Columns(LaneNest):
 
     @property
     def _ragged(self) -> bool:
-        """Whether the last vector of a row is masked."""
+        """True if the last vector of a row is masked."""
         return self.width % self.lanes != 0
 
     @property
     def _most(self) -> int:
-        """Most vectors of sums in registers."""
+        """Largest number of vectors of sums in registers."""
         return int(COLUMN_SUMS * self.machine.registers)
 
     @cached_property
     def _in_order(self) -> bool:
-        """Whether rows come from beyond the second cache; their sums, more than registers hold, fit into the first."""
+        """True if rows come from beyond L2, and their sums fit in L1 but not in registers."""
         sums = self._vectors * self.machine.vector_bytes
         far = not self.memory.holds(read_bytes(self.nest), 2, ALL) and self.memory.holds(sums, 1)
         return far and self._vectors > self._most
@@ -122,7 +122,7 @@ class Columns(LaneNest):
         return next(constant_extent(s) or 0 for s in loops if s.var == term)
 
     def _piece(self) -> tuple[int, Tail]:
-        """How many vectors side by side, and how pieces of that size end."""
+        """Return the number of vectors in a piece of a row, and the tail of pieces of that size."""
         vectors = self._vectors
         if self._in_order and not self._ragged:
             return max(n for n in range(1, COLUMN_VECTORS + 1) if vectors % n == 0), "exact"
@@ -134,21 +134,21 @@ class Columns(LaneNest):
         return -(-vectors // -(-vectors // self._most)), "overlap"
 
     def _enough(self, shared: list[str], size: int) -> bool:
-        """Whether threads have enough to share without parts, or there is too little to be shared."""
+        """Return True if threads have enough to share without parts, or there is too little to be shared."""
         counts = {n: self.nest.extent(n) for n in self._others}
         iterations = prod(counts.get(n) or self._vectors // size for n in shared)
         cores, little = self.machine.cores, read_bytes(self.nest) < self.memory.usable(2, COLUMN_LITTLE)
         return little or iterations >= TURNS * cores or iterations % cores == 0
 
     def _parts(self, count: int) -> int:
-        """A power of two, no more than the machine has cores, however many threads will run."""
+        """Return a power of two, at most the number of cores, however many threads will run."""
         parts = 1
         while 2 * parts <= min(self.machine.cores, count, PARTS):
             parts *= 2
         return parts
 
     def _divided(self, term: str, parts: int, part: str, rest: str) -> bool:
-        """A part of the rows for each thread, whose sums are added up at the end, in lanes."""
+        """Give each thread a part of the rows, whose sums are added up at the end, in lanes."""
         sums = self.trial.fresh(f"{self._sums}_part")
         whole, (across, lane) = f"{sums}_{self.vector}", (self.trial.fresh(f"{sums}_{end}") for end in "vl")
         count = self._count(term)
@@ -161,19 +161,22 @@ class Columns(LaneNest):
         )
 
     def _chains(self, size: int, count: int) -> int:
-        """How many sums of each result hide the latency of an addition, where rows are narrow."""
+        """Return the number of sums of each result that hide the latency of an addition, if rows are narrow."""
         chains = 1
         while chains * size < self.machine.latency and count % (2 * chains) == 0 and count >= 2 * COLUMN_ROWS * chains:
             chains *= 2
         return chains
 
     def _by_chain(self, sums: str, chains: int) -> list[Step]:
-        """Several sums of each result lie chain by chain."""
+        """Return the steps that store several sums of each result chain by chain."""
         halves = (1 << k for k in range(chains.bit_length() - 1))
         return [Permute(sums, (2, 0, 1)), Unroll(f"{sums}_i"), *(Unroll(f"{sums}_{half}") for half in halves)]
 
     def _kept(self, at: str, inside: list[Step]) -> list[Step]:
-        """Some of the sums, which wait in memory, in registers within each iteration of a loop."""
+        """Return the steps that hold some of the sums in registers within each iteration of a loop.
+
+        The sums are in memory otherwise.
+        """
         kept = self.trial.fresh(f"{self._sums}_kept")
         return [
             Stage(self._sums, at, "register", False, kept),

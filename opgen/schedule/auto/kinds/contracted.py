@@ -1,4 +1,4 @@
-"""Kinds of contractions, told by the code that takes their steps, on operands as they are given or prepared before."""
+"""Kinds of contractions whose steps are taken by code, on operands as provided or prepared before."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from opgen.schedule.cost.calibration import FOUND_SUMS
 
 @dataclass(frozen=True)
 class Contracted:
-    """`made` takes the steps; `ways`: to prepare the operands, each of which is another plan."""
+    """Kind of contraction whose steps `made` takes.
+
+    `ways` are the ways to prepare the operands; each gives a plan of its own.
+    """
 
     name: str
     made: type[LaneNest]
@@ -31,8 +34,9 @@ class Contracted:
 
 
 def prepared_for(site: Site, machine: Machine, ways: tuple[Way, ...]) -> Iterator[tuple[Prepared, bool]]:
-    """A contraction, if the nest is one, prepared in each way for lanes along each loop, and whether for want of
-    others.
+    """Yield a contraction prepared in each way, for lanes along each loop, and True if it is only a fallback.
+
+    A nest that is not a contraction yields nothing.
     """
     for loop, late in loops_for_lanes(site, machine) if site.roles.is_sum else ():
         if late and not site.wanted(late):
@@ -44,14 +48,16 @@ def prepared_for(site: Site, machine: Machine, ways: tuple[Way, ...]) -> Iterato
 
 
 def design(kind: str, on: Prepared, take: Callable[[], bool], machine: Machine, late: bool = False) -> Design:
-    """The design of a nest that is prepared, in the trial of which `take` takes the steps."""
+    """Return the design of a prepared nest; `take` takes the steps in its trial."""
     about = f"lanes along {on.loop}{', ' if on.about else ''}{on.about}"
     return Design(kind, on.trial, partial(_taken, on, take, machine), about, late)
 
 
 def _taken(on: Prepared, take: Callable[[], bool], machine: Machine) -> bool:
-    """Whether the steps were legal; then non-temporal stores of the results, if they are too many to be kept, but of a
-    part, whose rows are no whole lines.
+    """Take the steps and return True if they were legal.
+
+    Results that are too large to be kept in cache are then stored non-temporally.  The results of a part of a nest are
+    not, as their rows are not whole cache lines.
     """
     if not take():
         return False

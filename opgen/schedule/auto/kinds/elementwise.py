@@ -2,9 +2,9 @@
 
     parallel for n, y: for x: for c.o: vector for c.l: y[n, y, x, c] = f(a[n, y, x, c], bias[c])
 
-Where results do not lie along what is read, lanes follow what is read, and a row of results is kept with lanes side by
-side and transposed as it is copied out.  Bytes are gathered by lanes, whose block goes outside, so that lines of rows
-are read while they are near.
+If results are not contiguous along the same loop as reads, lanes follow the reads.  A row of results is then kept with
+its lanes contiguous, and transposed when it is copied out.  Bytes are gathered by lanes.  The loop over blocks of lanes
+is then outermost, so that cache lines of the rows are read again while they are in cache.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Elementwise:
             yield from self._along(site, loop, machine)
 
     def _along(self, site: Site, vector: str, machine: Machine, transposed: Result | None = None) -> Iterator[Plan]:
-        """Lanes along a loop, if enough of what they read and write lies consecutively."""
+        """Yield plans with lanes along a loop, if enough of their reads and writes are contiguous."""
         nest, extent = site.nest, site.nest.extent(vector)
         lanes = lanes_of(nest, machine, extent, vector)
         apart = not worth_lanes(nest, vector)
@@ -86,7 +86,7 @@ class Elementwise:
 
     @staticmethod
     def _across(site: Site) -> tuple[str, Result] | None:
-        """The loop along which all that is read lies side by side, and a result that is transposed for it."""
+        """Return the loop along which all reads are contiguous, and the result to transpose for it."""
         nest = site.nest
         if reduces(nest) or not site.roles.known or not nest.results:
             return None
@@ -101,11 +101,14 @@ class Elementwise:
 
 
 def _few_terms(nest: Nest) -> tuple[str, ...]:
-    """The loops of a sum of few terms, for which a loop would take longer than the terms."""
+    """Return the loops of a sum of few terms, for which a loop would take longer than the terms."""
     terms = [(s.var, constant_extent(s) or TERMS_UNROLLED + 1) for s in nest.inner_loops]
     return tuple(n for n, _ in terms) if prod(e for _, e in terms) <= TERMS_UNROLLED else ()
 
 
 def _enough(nest: Nest, loops: tuple[str, ...]) -> bool:
-    """Whether threads have enough to share without the vectors of a row: their places would be divided out."""
+    """Return True if threads have enough to share without the vectors of a row.
+
+    Sharing these too would cost divisions to recover their positions.
+    """
     return prod(nest.extent(n) or 1 for n in loops) >= ROWS_SHARED

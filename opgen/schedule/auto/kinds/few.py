@@ -1,10 +1,10 @@
-"""Few results at each position: lanes along the positions, not along the results that lie side by side.
+"""Few results at each position: lanes along the positions, not along the contiguous results.
 
     parallel n, h: for w.o: for r, s, k: vectors of w: all c: y[n, h, w, c] += g[n, h + r, w + s, k] * f[r, s, c, k]
 
-Three lanes would leave vectors nearly empty.  Along a row of positions they are full once `g` is packed with its rows
-last; every scalar of `f` then serves all vectors of the row, every vector all results.  Terms that are left out at the
-border become masks, which cost nothing where the row is not near it.
+With three results, vectors along them would be nearly empty.  Vectors along a row of positions are full once `g` is
+packed with its rows last.  Every scalar of `f` then serves all vectors of the row, and every vector serves all results.
+Terms that are skipped at the border become masks, which cost nothing in rows away from it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class FewResults:
     name: str = "few"
 
     def plans(self, site: Site, machine: Machine) -> Iterator[Design]:
-        """The row that fills vectors best, if one fills them better than results side by side do."""
+        """Yield the row that fills vectors best, if it fills them better than contiguous results do."""
         nest, lanes = site.nest, lanes_of(site.nest, machine, None)
         if not site.roles.is_sum or prod(site.roles.counts.values()) < PACKED_TERMS:
             return
@@ -55,14 +55,16 @@ class FewResults:
 
 @dataclass(frozen=True)
 class Few(LaneNest):
-    """A tile of all results at one position by vectors along a row."""
+    """Tile of all results at one position by vectors along a row."""
 
     schedule: Schedule
 
     @property
     def legal(self) -> bool:
-        """Whether what is read follows the row step by step along one dimension, other reads serve all positions, and
-        there are few results, in one loop, or in none where positions share what they read.
+        """True if vectors follow the row step by step along one dimension, and each position has few results.
+
+        Other reads must serve all positions of the row.  The results at a position are one loop that fits in registers.
+        There may be no such loop if the windows of positions overlap.
         """
         vectors, scalars = self.roles.vectors, self.roles.scalars
         if not vectors or not scalars or any(axis_along(e, self.vector) < 0 for e in vectors):
@@ -74,7 +76,7 @@ class Few(LaneNest):
 
     @property
     def proven(self) -> bool:
-        """Whether vectors along the row are fuller than along what lanes would follow otherwise."""
+        """True if vectors are fuller along the row than along the loop that lanes would follow otherwise."""
         chosen = loop_across(self.nest, self.lanes) or contiguous_loop(self.nest)
         usual, busy = filled(self.nest, chosen, self.lanes) if chosen is not None else 0.0, 1.0
         if self.vector == chosen:
@@ -85,13 +87,13 @@ class Few(LaneNest):
 
     @property
     def share(self) -> float:
-        """The share of lanes at work along the positions of one class."""
+        """Share of lanes at work along the positions of one phase."""
         extent = -(-self.width // self.nest.phases.get(self.vector, 1))
         return extent / max(1, -(-extent // self.lanes) * self.lanes)
 
     @property
     def _joins(self) -> bool:
-        """Whether a contraction's tile is made of the results and of the next loop of reuse, and so is large enough."""
+        """True if a contraction's tile combines the results with the next loop of reuse, and so is large enough."""
         rows, scalars = self.roles.vectors, self.roles.scalars
         apart = [
             n for n in self.roles.positions if n not in self._held and not all(depends(e.indices, n) for e in rows)
@@ -103,7 +105,7 @@ class Few(LaneNest):
 
     @cached_property
     def _held(self) -> tuple[str, ...]:
-        """The loop of results at one position: what follows the row does not depend on it, what does not, does."""
+        """Loop over the results at one position, if there is one: scalars depend on it, vectors do not."""
         vectors, scalars = self.roles.vectors, self.roles.scalars
         rows = (n for n in self.roles.positions if not any(depends(e.indices, n) for e in vectors))
         return tuple(n for n in rows if any(depends(e.indices, n) for e in scalars))[-1:]
@@ -113,8 +115,9 @@ class Few(LaneNest):
         return prod(map(self._extent, self._held))
 
     def take(self) -> bool:
-        """What follows the row is packed to be read consecutively; then the row is cut in classes and vectors, and all
-        results of a tile stay in registers.
+        """Pack operands that follow the row contiguously, then cut the row into phases and vectors.
+
+        All results of a tile stay in registers.
         """
         trial, row, phases = self.trial, self.vector, list[str]()
         kernel, start = trial.kernel, len(trial.steps)
@@ -148,7 +151,7 @@ class Few(LaneNest):
         )
 
     def _taps(self, nest: Nest, row: str, phases: list[str]) -> list[str]:
-        """The tap loops that must be unrolled so that no class of positions tries the taps of another."""
+        """Return the tap loops that must be unrolled so that no phase of positions tries the taps of another."""
         names = {n for c in nest.conditions if any(depends(c, p) for p in (row, *phases)) for n in free_vars(c)}
         return [
             s.var for s in nest.inner_loops if s.var in names and (constant_extent(s) or UNROLLED_TAPS) < UNROLLED_TAPS
@@ -156,7 +159,7 @@ class Few(LaneNest):
 
 
 def axis_along(load: Load, row: str) -> int:
-    """The dimension along which a load follows a loop, one element an iteration (of one class); -1 if there is none."""
+    """Return the dimension along which a load follows a loop, one element an iteration (of one phase); -1 if none."""
     axes = [d for d, e in enumerate(load.indices) if depends(e, row)]
     return axes[0] if len(axes) == 1 and _follows(load.indices[axes[0]], row) else -1
 

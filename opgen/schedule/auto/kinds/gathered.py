@@ -1,11 +1,11 @@
-"""Elements at places that values tell, where a loop has no part in these: lanes along it.
+"""Gathers whose positions do not depend on some loop: lanes go along that loop.
 
     x_packed = x with the dimension of c last
     parallel n, y: for x: for c.o: vector for c.l: rows[x, c] = sum[t](w[t, y, x] * x_packed[n, place[t, y, x], c])
                    y[n, c, y, x] = rows[x, c]
 
-A place, its weight and whether it is inside are worked out once for all lanes, which read what lies side by side: along
-the loop of the results each lane would gather its own.
+A position, its weight and whether it is inside are computed once for all lanes, which read contiguous elements.  Along
+the contiguous loop of the results, each lane would gather its own element.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Gathered:
             return
         moved = {e.buffer for e in gathers} | {nest.results[0].buffer}
         if count_of_terms(nest) < sum(elements_of(nest.shapes[buffer]) for buffer in moved):
-            return  # copies take longer than gathers
+            return  # copies would take longer than gathers
         for loop in nest.names:
             if loop != along and _walks(nest, loop, gathers):
                 yield from self._across(nest, loop, gathers, machine)
@@ -69,7 +69,7 @@ class Gathered:
 
 
 def _walks(nest: Nest, loop: str, gathers: list[Load]) -> bool:
-    """Whether a loop alone walks along a dimension of all that is gathered, and no place depends on it."""
+    """Return True if a loop alone indexes a dimension of every gathered load, and no position depends on it."""
     axes = [own_axis(e, loop) for e in gathers]
     own = all(axis is not None and e.indices[axis] == Var(loop) for e, axis in zip(gathers, axes, strict=True))
     return own and not any(depends(e.indices, loop) for e in places_read(nest))

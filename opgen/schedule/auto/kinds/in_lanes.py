@@ -1,4 +1,4 @@
-"""Kinds of nests that get lanes along a loop, told by the code that takes their steps."""
+"""Kinds of nests that get lanes along a loop, by code that takes their steps."""
 
 from __future__ import annotations
 
@@ -14,32 +14,33 @@ from opgen.schedule.auto.window.slices import sliced_loop
 
 
 def along_results(site: Site, machine: Machine) -> Iterator[str]:
-    """The loop along which results lie."""
+    """Yield the loop along which results are contiguous."""
     yield from [] if site.roles.lanes is None else [site.roles.lanes]
 
 
 def along_terms(site: Site, machine: Machine) -> Iterator[str]:
-    """The innermost loop of a sum."""
+    """Yield the innermost loop of a sum."""
     yield from site.roles.terms[-1:]
 
 
 def along_slices(site: Site, machine: Machine) -> Iterator[str]:
-    """The loop along which slices are independent windows."""
+    """Yield the loop along which slices are independent windows."""
     loop = sliced_loop(site.nest) if site.roles.is_sum else None
     yield from [] if loop is None else [loop]
 
 
 def along_steps(site: Site, machine: Machine) -> Iterator[str]:
-    """The loop that all that is accessed follows in steps of a few elements."""
+    """Yield the loop that all accesses follow with a stride of a few elements."""
     loop = stepped_loop(site.nest) if site.roles.is_sum else None
     yield from [] if loop is None else [loop]
 
 
 @dataclass(frozen=True)
 class InLanes:
-    """`made` takes the steps; `loops`: those of a nest that lanes may go along.  Lanes are no more than the loop has
-    iterations, unless vectors are `masked`: as long as half of them and more are at work, as masks cost less than a
-    second vector.
+    """Kind of nest whose steps `made` takes, with lanes along one of its `loops`.
+
+    There are at most as many lanes as the loop has iterations, unless vectors are `masked`.  Masked vectors keep their
+    width while more than half of their lanes are at work, as masks cost less than a second vector.
     """
 
     name: str

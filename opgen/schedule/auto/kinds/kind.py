@@ -1,4 +1,4 @@
-"""What a kind of plan is: it proposes legal plans for a nest, and nothing else."""
+"""Protocol of a kind of plan, which proposes legal plans for a nest and does nothing else."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ class Kind(Protocol):
     def name(self) -> str: ...
 
     def plans(self, site: Site, machine: Machine) -> Iterator[Plan | Design]:
-        """Plans that may be taken for a nest, each by itself; none if the nest is of another kind."""
+        """Yield plans that may be taken for a nest, each by itself; none if the nest is of another kind."""
         ...

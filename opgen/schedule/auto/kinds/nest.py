@@ -2,8 +2,8 @@
 
 parallel n, y: for k.o, x.o: for r, s, c: all x.i: vectors of k: y[x, k] += a[y + r, x + s, c] * b[r, s, c, k]
 
-The order of the loops around the tile, and which of the reductions are carried outside of them, is what is estimated
-to fetch least (`contraction/orders.py`).
+The loops around the tile have the order that is estimated to fetch least (`contraction/orders.py`).  The same estimate
+decides which reductions are carried outside of them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Tiled:
 def _tiled(on: Prepared, machine: Machine) -> bool:
     if not tiled(on.trial, on.loop, on.lanes, machine):
         return False
-    if on.waiting and not any(isinstance(s, Carry) for s in on.trial.steps[on.marks.ready :]):  # for nothing
+    if on.waiting and not any(isinstance(s, Carry) for s in on.trial.steps[on.marks.ready :]):  # unused copy
         return False
     panelled_vectors(on.trial, on.marks, on.loop, machine)
     return True

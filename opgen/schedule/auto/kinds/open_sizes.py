@@ -1,6 +1,6 @@
-"""Nests whose sizes are not known: versions for calls of usual sizes, each with a register tile.
+"""Nests of unknown sizes: versions for calls of typical sizes, each with a register tile.
 
-if the sizes are such: for n, h: tiles of w: ...; else: the nest as any other
+if the sizes match: for n, h: tiles of w: ...; else: the nest as any other
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from opgen.schedule.steps import Version
 
 @dataclass(frozen=True)
 class OpenSizes:
-    """Makes versions of a nest, the loops of which it leaves to the calls that meet none."""
+    """Kind that makes versions of a nest; calls that match none of them run the loops that remain."""
 
     name: str = "open_tiles"
 

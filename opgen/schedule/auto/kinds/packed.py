@@ -1,4 +1,4 @@
-"""Lanes along results, what they would read with strides packed before, as a whole or in panels.
+"""Lanes along results, with strided reads packed before, as a whole or in panels.
 
 x_packed = x with the dimension of c last; parallel n, y: for c.o: vector for c.l: y[n, y, c] = f(x_packed[n, y, c])
 """
@@ -21,7 +21,7 @@ from opgen.schedule.steps import Parallel, Reorder, Split, Vectorize
 class Packed(LaneNest):
     @property
     def legal(self) -> bool:
-        """Whether there is anything to be packed."""
+        """True if there is anything to be packed."""
         return self.lanes > 1 and not worth_lanes(self.nest, self.vector)
 
     def take(self) -> bool:

@@ -1,10 +1,11 @@
-"""A register tile of sums of products that are taken several at a time: bfloat16 two by two, bytes four by four, for
-the dot products that a CPU has.
+"""Register tiles of sums whose terms are taken several at a time: bfloat16 in pairs, bytes in fours.
+
+They use the dot products that a CPU has.
 
 pairs of b; parallel n, y: for k.o: for c.o: tile of x by vectors of k: y[x, k] += a[x, c, c + 1] . pairs[c, k]
 
-What is read in scalars is read in place where the terms lie next to each other.  What the lanes read is copied, terms
-side by side along the lanes; a large copy is made block by block, just before the block is used.
+Scalars are read in place if their terms are adjacent.  Lanes read a copy with terms adjacent along the lanes.  A large
+copy is made block by block, just before each block is used.
 """
 
 from __future__ import annotations
@@ -46,8 +47,10 @@ class InPairs:
 
 
 def _sums_wait(nest: Nest, vector: str, machine: Machine) -> bool:
-    """Whether sums had better wait in wide results: of outer products, whose scalars lie along results, where the
-    second cache is far from holding all scalars, or all that taps read again.
+    """Return True if accumulators are better spilled to wide results between K blocks.
+
+    That holds for outer products, whose scalars are contiguous along results, if L2 is far from holding the scalars.
+    Where taps read elements again, all operands count instead of the scalars.
     """
     others = [n for n in nest.names if n != vector]
     scalars = Roles.of(nest, vector).scalars
@@ -63,13 +66,13 @@ def _carried(on: Prepared, machine: Machine) -> bool:
 
 
 def _tiled(on: Prepared, machine: Machine) -> bool:
-    """A tile of results, and the copies of what its terms read; a large one in blocks, if that is legal."""
+    """Tile the results and copy the operands of their terms, a large one in blocks if that is legal."""
     trial, loop = on.trial, on.loop
     copies = _taken(on, machine)
     if copies is None:
         return False
     phases = split_phases(trial.nest(loop), trial)
-    if loop in phases.quotients:  # its places take turns: lanes would go along none of them
+    if loop in phases.quotients:  # its positions have phases: lanes would go along none of them
         return False
     nest, blocked = trial.nest(loop), trial.fork()
     for name in copies:
@@ -83,11 +86,10 @@ def _tiled(on: Prepared, machine: Machine) -> bool:
 
 
 def _taken(on: Prepared, machine: Machine) -> dict[str, Load] | None:
-    """Take several terms at once, where a reduction reads both factors again and again, one of them in scalars; the
-    copies that are made for it.
+    """Take several terms at once and return the copies that are made for it; None if that is not possible.
 
-    Where every read depends on the lanes, a copy with pairs of neighbours is as large as one in float32, and taps in
-    pairs no longer share what they read.
+    A reduction must read both factors again and again, one of them in scalars.  If every read depended on the lanes, a
+    copy with pairs of neighbours would be as large as one in float32, and taps in pairs would no longer share reads.
     """
     trial, vector = on.trial, on.loop
     nest = trial.nest(vector)
@@ -110,16 +112,20 @@ def _factors(nest: Nest) -> list[Load]:
 
 
 def _by_fill(nest: Nest, terms: list[str], machine: Machine) -> list[str]:
-    """The loops of which four terms may be taken at once, the best first: sums of bytes are the same in any order, so
-    that each may go inside all others, and one that fills its words is better, a long one best.
+    """Return the loops whose terms may be taken four at a time, the best first.
+
+    Sums of bytes are the same in any order, so each loop may go inside all others.  A loop that fills its groups of
+    four is better, and a long one is best.
     """
     extents, size = Roles.of(nest).extents, terms_at_once(nest, machine)
     return sorted(terms, key=lambda n: (-(-extents[n] // size) * size / max(1, extents[n]), -extents[n]))
 
 
 def _order(e: Load, vector: str, depth: str) -> tuple[int, ...]:
-    """The dimensions of a copy that lanes read: that along the lanes last, and of bytes before it that along which
-    words follow each other.
+    """Return the dimensions of a copy that lanes read, in order.
+
+    The dimension along the lanes is last.  For bytes, the dimension along which groups of terms follow each other is
+    just before it.
     """
     axis, every = own_axis(e, vector), range(len(e.indices))
     if axis is None:
@@ -131,8 +137,10 @@ def _order(e: Load, vector: str, depth: str) -> tuple[int, ...]:
 def _in_blocks(
     plan: Plan, copies: Mapping[str, Load], nest: Nest, vector: str, machine: Machine
 ) -> tuple[Plan, dict[str, Handle]]:
-    """The plan with blocks of vectors outside of all loops in which the same of a large copy is read, and in which loop
-    the copy is made; none if there is no such copy.
+    """Return the plan with blocks of vectors further outside, and the loop in which each copy is made.
+
+    The blocks go outside of all loops in which the same part of a large copy is read.  No loop is returned if there is
+    no such copy.  If a loop of terms is carried outside of tiles, every copy is made in it.
     """
     vectors = {n: e for n, e in copies.items() if depends(e.indices, vector)}
     sizes = {n: elements(nest, e.buffer) * e.dtype.bytes for n, e in vectors.items()}

@@ -1,10 +1,11 @@
-"""Results that are made in another way from some place on: each range is a nest of its own.
+"""Results that are computed in another way from some position on: each range is a nest of its own.
 
     for j in 0..64: y[j] = a[j]; for j in 64..192: y[j] = b[j - 64]
     for j in 0..1: y[j] = x[n - 1] + x[j]; for j in 1..n: y[j] = x[j - 1] + x[j]
 
-Cut is a loop by whose place one of several tensors is read, or along which lanes would read forth, then back, or begin
-again (`x[(j - 1) % n]`): few places at an end are set apart, so that none of the others has a remainder.
+A loop is cut if its position selects one of several tensors.  It is also cut if lanes along it would read forwards and
+then backwards, or wrap around (`x[(j - 1) % n]`).  A few positions at an end are peeled, so that no other position
+needs a remainder.
 """
 
 from __future__ import annotations
@@ -44,7 +45,10 @@ class Pieces:
 
     @staticmethod
     def _take(site: Site, trial: Trial, loop: str, at: int) -> bool:
-        """The loop outermost, the others joined where they walk on row after row, and cut."""
+        """Move the loop outermost and cut it, then schedule both parts.
+
+        The other loops are joined first where one continues another row after row.
+        """
         names = site.nest.names
         name = trial.fresh(f"{loop}_on")
         start = site.nest.loops[names.index(loop)].start
@@ -83,8 +87,9 @@ def _range(nest: Nest, loop: str) -> tuple[int, int]:
 
 
 def _cut(nest: Nest, lanes: str) -> tuple[str, int] | None:
-    """The first place from which on a loop does something else, if there is one; of places near an end the one that is
-    furthest inside.
+    """Return a loop and the position from which on it does something else; None if there is none.
+
+    Among positions near the same end, the one furthest inside is returned.
     """
     crooked = [e for e in nest.outside_loads if depends(e.indices, lanes) and not is_contiguous(e, lanes, nest.shapes)]
     places = (n for e in crooked for i in e.indices for n in walk_expr(i))
@@ -101,7 +106,7 @@ def _cut(nest: Nest, lanes: str) -> tuple[str, int] | None:
 
 
 def _innermost(turns: Sequence[int], start: int, stop: int) -> int:
-    """The first of some places; of those at the same end of a loop the one that leaves none of these within."""
+    """Return the first of some positions; if it is near an end, the one furthest inside near that end."""
     first = turns[0]
     if not _is_end(first - start, stop - first):
         return first
@@ -111,7 +116,7 @@ def _innermost(turns: Sequence[int], start: int, stop: int) -> int:
 
 
 def _turn(e: Expr, loop: str, start: int, stop: int) -> int | None:
-    """Where min, max or a choice takes its other side, or a remainder begins again."""
+    """Return the position at which min, max or a choice takes its other side, or a remainder begins again."""
     if isinstance(e, Select):
         return _change(e.condition, loop, start, stop)
     if not isinstance(e, Binary) or e.op not in ("min", "max", "mod"):
@@ -128,13 +133,13 @@ def _turn(e: Expr, loop: str, start: int, stop: int) -> int | None:
 
 
 def _change(e: Expr, loop: str, start: int, stop: int) -> int | None:
-    """Where a comparison of the loop with a number turns out otherwise."""
+    """Return the position at which a comparison of the loop with a number changes its outcome."""
     if not isinstance(e, Compare) or not e.left.type.dtype.is_int:
         return None
     left, right = _line(e.left, loop), _line(e.right, loop)
     if left is None or right is None:
         return None
-    if e.op in ("eq", "ne"):  # of one place, which is at an end
+    if e.op in ("eq", "ne"):  # they differ at one position, which must be at an end
         ends = {start: start + 1, stop - 1: stop - 1}
         return next((at for place, at in ends.items() if _at(left, place) == _at(right, place)), None)
     below = e.op in ("lt", "ge")
@@ -142,7 +147,7 @@ def _change(e: Expr, loop: str, start: int, stop: int) -> int | None:
 
 
 def _line(e: Expr, loop: str) -> tuple[int, int] | None:
-    """(c, r) with e == c * loop + r, both numbers."""
+    """Return (c, r) with e == c * loop + r, both numbers; None if there are none."""
     if e.type.lanes != 1 or not e.type.dtype.is_int or any(isinstance(p, Load) for p in walk_expr(e)):
         return None
     found = linear(e, loop)
@@ -156,7 +161,7 @@ def _at(line: tuple[int, int], place: int) -> int:
 
 
 def _first(holds: Callable[[int], bool], start: int, stop: int) -> int | None:
-    """The first place at which what changes once, if at all, is not as it is at the start."""
+    """Return the first position at which `holds` differs from the start; it changes at most once."""
     if stop - start < 2 or holds(stop - 1) == holds(start):
         return None
     low, high = start, stop - 1

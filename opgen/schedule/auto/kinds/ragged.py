@@ -1,7 +1,8 @@
-"""Contractions whose results fill no whole number of tiles along the lanes: what is left over is a nest of its own.
+"""Contractions whose results do not fill whole tiles along the lanes: the remainder is a nest of its own.
 
-Where they fill no whole number of vectors either, the last vector would overlap the one before: sums could not wait in
-the results then, nor rows in panels.  Sums of bytes do neither, and stay whole.
+If the results do not fill whole vectors either, the last vector would overlap the one before.  Accumulators could then
+not be spilled to the results between K blocks, and rows could not be kept in panels.  Sums of bytes use neither, and
+stay whole.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class InParts:
 
 
 def _parted(on: Prepared, left: int) -> bool:
-    """Whole tiles as a kind of contraction schedules them, and the results that are `left` in any way."""
+    """Schedule whole tiles as a kind of contraction does, and the results that are `left` in any way."""
     trial, loop, schedule = on.trial, on.loop, partial(on.site.schedule, on.trial)
     name, others = trial.fresh(f"{loop}_left"), [n for n in on.nest.names if n != loop]
     if not trial.take(Reorder((loop, *others))):

@@ -1,10 +1,10 @@
-"""Steps that need those before: lanes and threads along what takes no part in the recurrence.
+"""Recurrences, whose steps need earlier ones: lanes and threads go along the independent loops.
 
     parallel a.b: ordered t: for a.o: vector for a.l: up[t + 1, a] = x[t, a] + up[t, a]
     parallel b.o: ordered t: unroll 8 b: up[b, t + 1] = x[b, t] + up[b, t]
 
-Several recurrences go on together where steps are short: a step of one need not wait for the step before of another.
-Nests that a step holds have been scheduled by themselves.
+Several recurrences advance together if steps are short: a step of one need not wait for the step before of another.
+Nests within a step have been scheduled by themselves.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Recurrences:
             yield Plan(self.name, threads=around[:1])
 
     def _at_once(self, nest: Nest, around: tuple[str, ...], steps: str) -> Iterator[Plan]:
-        """Some rows go through their steps together, where steps are short."""
+        """Yield a plan in which some rows go through their steps together, if steps are short."""
         rows, extent = around[-1], nest.extent(around[-1])
         short = not any(loops_in(nest.core)) and len(stores(nest.core)) <= STEP_STORES
         if not short or extent is None or extent < ROWS_AT_ONCE:

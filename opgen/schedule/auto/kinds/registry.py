@@ -1,4 +1,4 @@
-"""The kinds that are asked for plans, one a line."""
+"""Registry of the kinds that propose plans, one per line."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ TILES: tuple[Kind, ...] = (
     Tiled(),
     InParts(),
 )
-"""Contractions."""
+"""Kinds of contractions."""
 
 PACKED = InLanes("packed", Packed, along_results)
 
@@ -73,10 +73,10 @@ KINDS: tuple[Kind, ...] = (
     InLanes("columns", Columns, along_results, masked=True),
     PACKED,
 )
-"""All, the more special ones first, so that a good plan is found soon."""
+"""All kinds, the more special ones first, so that a good plan is found soon."""
 
 QUICK: tuple[Kind, ...] = (PACKED, Updates(), Elementwise(), Rows())
-"""Those of nests that run only if data say so."""
+"""Kinds for nests that run only if a condition on data holds."""
 
 STEPS: tuple[Kind, ...] = (Scans(), Recurrences(), Sorts())
-"""Those of loops over the steps of recurrences, and of loops around such."""
+"""Kinds for loops over the steps of recurrences, and for loops around these."""

@@ -1,10 +1,10 @@
-"""Reductions along what lies consecutively: partial results in lanes, then a tree.
+"""Reductions along contiguous elements: partial results in lanes, then a tree.
 
     parallel for i: for j.o: unroll for 4 vectors: vector for j.l: partial[j.l] += x[i, j]; a tree of partial
 
-A sum over a row has one chain of additions; as many partial sums as hide the latency of an addition, a register of
-lanes each, run at the speed of memory.  Where results share what they read, a sum is a contraction, which keeps it in
-registers: partial sums are there for want of such a nest.  One number of all there is is summed so by one thread.
+A sum over a row is one chain of additions.  With as many partial sums as hide the latency of an addition, a register of
+lanes each, it runs at the speed of memory.  If results share reads, the sum is a contraction, which keeps them in
+registers; partial sums are then only a fallback.  A sum of everything to one number is computed so by one thread.
 """
 
 from __future__ import annotations
@@ -42,14 +42,17 @@ class Rows:
     def _along(
         self, nest: Nest, private: Private, joins: tuple[str, ...] = (), threads: tuple[str, ...] = ()
     ) -> Iterator[Plan]:
-        """Partial sums, if there are enough terms for several; behind contractions where results share an element."""
+        """Yield partial sums, if there are enough terms for several.
+
+        They are a fallback behind contractions if results share an element.
+        """
         if partial_sums(private.terms, private.lanes, private.chains) > 1:
             shared = bool(nest.inner_loops) and _shared(nest)
             yield Plan(self.name, None, joins, order=nest.names, private=(private,), threads=threads, otherwise=shared)
 
 
 def _is_whole(site: Site) -> bool:
-    """Whether a nest over terms adds all of them up to one number, and they are not few."""
+    """Return True if a nest over terms adds all of them up to one number, and they are not few."""
     nest, loop = site.nest, site.nest.names[-1]
     if site.roles.lanes is not None or len(nest.results) != 1 or not isinstance(nest.core, Store):
         return False
@@ -60,7 +63,11 @@ def _is_whole(site: Site) -> bool:
 
 
 def _joined(nest: Nest, full: int) -> Iterator[tuple[str, int, tuple[str, ...]]]:
-    """The innermost loops of the sum as one, most of them first, where the last one fills no `full` vectors."""
+    """Yield the innermost loops of the sum as one, most of them first.
+
+    Each comes with its number of terms and the joins that make it.  Nothing is yielded if the last loop has a multiple
+    of `full` terms.
+    """
     loops = [(s.var, constant_extent(s) or 0) for s in nest.inner_loops]
     if loops[-1][1] % full == 0:
         return
@@ -74,6 +81,6 @@ def _joined(nest: Nest, full: int) -> Iterator[tuple[str, int, tuple[str, ...]]]
 
 
 def _shared(nest: Nest) -> bool:
-    """Whether several results use an element that is read."""
+    """Return True if several results use the same element."""
     several = [n for n in nest.names if nest.extent(n) != 1]
     return any(not depends(e.indices, n) for e in nest.summed for n in several)

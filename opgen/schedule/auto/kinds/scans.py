@@ -1,11 +1,10 @@
-"""Running sums, products, minima and maxima along what lies consecutively: vectors of steps, summed in registers.
+"""Running sums, products, minima and maxima along contiguous elements: vectors of steps, scanned in registers.
 
-    parallel b: ordered t.o: p = 16 of x[b, t]; log2(16) times p = p + p some places on; up[b, t + 1] = p + what was
+    parallel b: ordered t.o: p = 16 of x[b, t]; log2(16) times p = p + shifted p; up[b, t + 1] = p + sum before
     parallel k: sums of blocks; ordered k: all before each; parallel t.o: ordered t: as above, in each block
 
-Each vector waits for one addition of the one before, not for 16 of them.  One long row is made in
-blocks where there are cores enough: that reads it twice.  The order of the terms is another one, as in all sums in
-lanes.
+Each vector waits for one addition of the one before, not for 16 of them.  One long row is a blocked scan if there are
+enough cores, although that reads it twice.  The order of the terms changes, as in all sums in lanes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Rows each of which is put in order by several loops, one after the other: threads share the rows.
+"""Sorts of rows by several loops, one after the other: threads share the rows.
 
     parallel b: find the last of the first k, bit by bit; keep those before it; merge runs
 
-Which element moves where, values tell, so that lanes go along one row: what is counted there are nests of their own.
+Values decide which element moves to which position, so lanes go along one row.  The counts within a row are nests of
+their own.
 """
 
 from __future__ import annotations

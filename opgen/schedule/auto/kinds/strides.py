@@ -1,8 +1,8 @@
-"""Lanes over every second or third result, where reads go by quotients: each result of a group has vectors of its own.
+"""Lanes over every second or third result, for reads indexed by quotients: each result of a group has its own vectors.
 
     for j: y[j] = x[j // 2]   ->   for j.o: unroll j.p in 0..2: vector j.l: y[2*j + j.p] = x[j]
 
-What is read lies side by side then, and stores of all `j.p` are merged.
+Reads are then contiguous, and the stores of all `j.p` are merged.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Strides:
 
 
 def _step(nest: Nest, loop: str) -> int | None:
-    """The one small number by which places along a loop are divided."""
+    """Return the one small divisor of positions along a loop; None if there is none or several."""
     found = {
         int(e.right.value)
         for e in walk_exprs(nest.core)

@@ -1,12 +1,14 @@
-"""Products of tiles of bfloat16 pairs, where there is a matrix unit for them.
+"""Products of tiles of bfloat16 pairs, for CPUs with a matrix unit.
 
 rows.o: columns.o: terms: two by two tiles of sums += pairs of rows by pairs of columns
 
-One operand has rows, the other columns, and pairs of both are summed.  Where a border lies in a tile, the operand is
-padded with zeros.  The pairs of a row lie next to each other (in the input itself, where the summed dimension is its
-last), those of the columns row by row; copies in pairs are made as a whole, or block by block for the operand whose
-blocks come outermost.  A block of results is two tiles by two where that divides: each tile that is loaded is
-multiplied twice, and four tiles of sums leave registers for both operands.
+One operand has rows, the other columns, and pairs of both are summed.  If a border crosses a tile, the operand is
+padded with zeros.  The pairs of a row are adjacent; they are in the input itself if the summed dimension is its last.
+Those of the columns are stored row by row.
+
+Copies in pairs are made as a whole, or block by block for the operand whose blocks are outermost.  A block of results
+is two tiles by two if that divides.  Each tile that is loaded is then multiplied twice, and four tiles of sums leave
+registers for both operands.
 """
 
 from __future__ import annotations
@@ -52,8 +54,10 @@ class OnTiles:
 
 @dataclass(frozen=True)
 class Product:
-    """An operand `left` that has `rows`, the loops over results that only it follows, innermost first, and one that has
-    `columns`; pairs of terms of the loop `depth` are summed.
+    """Product of two operands that a matrix unit can compute.
+
+    The operand `left` alone follows `rows`, the loops over results, innermost first.  The operand `right` has
+    `columns`.  Pairs of terms of the loop `depth` are summed.
     """
 
     site: Site
@@ -65,7 +69,7 @@ class Product:
 
     @staticmethod
     def of(site: Site, columns: str) -> Product | None:
-        """What a nest is with tiles whose columns lie along a loop; None if it is no such product."""
+        """Return the product that a nest computes with columns of tiles along a loop; None if it is not one."""
         nest, loads = site.nest, tuple(dict.fromkeys(site.nest.summed))
         left, right = ([e for e in loads if depends(e.indices, columns) == across] for across in (False, True))
         if len(left) != 1 or len(right) != 1 or left[0].buffer == right[0].buffer:
@@ -82,8 +86,9 @@ class Product:
         return Product(site, left[0], right[0], rows, columns, deep[-1])
 
     def plan(self, nest: Nest, along_columns: bool) -> Plan | None:
-        """The tiles, once pairs are taken; lanes go along columns, or along rows.  The loops of the larger operand
-        stand outermost: it is fetched once.
+        """Return the tiling once pairs are taken, with lanes along columns or along rows; None if tiles are too small.
+
+        The loops of the larger operand are outermost, so that it is fetched once.
         """
         extents, high = Roles.of(nest).extents, self.rows[0]
         sizes = {n: _divisor(extents[n]) for n in (high, self.columns, self.depth)}
@@ -116,20 +121,20 @@ class Product:
         )
 
     def blocks(self, nest: Nest, plan: Plan, at: Handle) -> int:
-        """How many blocks of tiles a loop goes through; 0 if it is another one."""
+        """Return the number of blocks of tiles along a loop of rows or columns; 0 for another loop."""
         loop = at.partition(".")[0]
         sizes = [c.size for c in plan.cuts if c.loop in (loop, f"{loop}.o")]
         return Roles.of(nest).extents[loop] // prod(sizes) if loop in (self.rows[0], self.columns) else 0
 
 
 def _divisor(extent: int) -> int:
-    """The largest divisor that is no more than a tile's edge."""
+    """Return the largest divisor up to a tile's edge."""
     return max((d for d in range(1, EDGE + 1) if extent % d == 0), default=1)
 
 
 @dataclass(frozen=True)
 class TileProducts:
-    """A product whose results lie consecutively along `vector`, with steps that are taken in a trial."""
+    """Product whose results are contiguous along `vector`, with steps that are taken in a trial."""
 
     of: Product
     trial: Trial
@@ -137,7 +142,7 @@ class TileProducts:
     machine: Machine
 
     def run(self) -> bool:
-        """Take the steps; False, with some perhaps taken, if one is refused."""
+        """Take the steps; return False, with some perhaps taken, if one is refused."""
         of, trial = self.of, self.trial
         axes = ((of.left, own_axis(of.left, of.depth)), (of.right, own_axis(of.right, of.columns)))
         orders = {e: with_last(len(e.indices), axis or 0) for e, axis in axes}
@@ -163,8 +168,10 @@ class TileProducts:
         return any(map(trial.attempt, ways))
 
     def _padded(self, e: Load, order: tuple[int, ...] = ()) -> str | None:
-        """What is read in place of an operand: a copy with zeros beyond the ends of the dimensions along which a tile
-        lies, in some order, if only conditions keep reads inside; None if that is refused.
+        """Return the buffer to read instead of an operand; None if padding is refused.
+
+        If only conditions keep reads inside, that is a copy in the given order of dimensions.  It has zeros beyond the
+        ends of the dimensions that tiles extend along.
         """
         nest, moving = self.of.site.nest, {*self.of.rows[:2], self.of.columns, self.of.depth}
         beyond = tuple(d for d in walked(nest, e) if moving & free_vars(e.indices[d]))
@@ -177,7 +184,7 @@ class TileProducts:
             if made.names[0].startswith(f"{name}_zero_"):
                 last = made.names[-1]
                 row_by_row(self.trial, last, made.extent(last) or 0, self.machine.vector_bytes // e.dtype.bytes)
-            elif not made.names[0].startswith(f"{name}_"):  # the check of the other factor, and what runs if it fails
+            elif not made.names[0].startswith(f"{name}_"):  # the other factor's check and its fallback
                 self._beside(made.names[0])
         if order != tuple(range(len(order))) and not self.trial.take(Permute(name, order)):
             return None
@@ -185,7 +192,7 @@ class TileProducts:
         return name
 
     def _beside(self, loop: str) -> None:
-        """Schedule another nest, by a copy of an input only if the tiles do not read it then."""
+        """Schedule another nest; reject a copy of an input if the tiles would then read it."""
 
         def apart() -> bool:
             before = self._read()
@@ -196,5 +203,5 @@ class TileProducts:
             self.trial.fused_prefix(self.trial.nest(loop).names[:2], Parallel)
 
     def _read(self) -> set[str]:
-        """What the product reads by now."""
+        """Return the names of the buffers that the product reads now."""
         return {e.buffer for e in self.trial.nest(self.of.columns).summed}

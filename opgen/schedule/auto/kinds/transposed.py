@@ -2,8 +2,8 @@
 
     parallel for blocks of columns: for blocks of rows: for squares in a block: registers transposed
 
-Square blocks are transposed in registers.  They go by in larger blocks, of which each reads and writes few lines many
-times while these are in the first caches and their pages are known, however far apart rows are.
+Square blocks are transposed in registers, and grouped into larger blocks.  A larger block reads and writes few cache
+lines many times.  These stay in L1 and L2, and their pages in the TLB, however far apart rows are.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Transposed:
 
 
 def _column(site: Site, row: str) -> str | None:
-    """The loop along which all lies side by side that is read across the results' rows."""
+    """Return the loop along which all reads across the results' rows are contiguous; None if there is none."""
     nest = site.nest
     if reduces(nest) or nest.conditions or nest.allocations or len(nest.results) != 1 or not site.roles.known:
         return None
@@ -55,13 +55,16 @@ def _column(site: Site, row: str) -> str | None:
 
 
 def across(nest: Nest, row: str) -> list[Load]:
-    """What lanes along a loop would read apart from each other."""
+    """Return the loads that lanes along a loop would not read contiguously."""
     read = dict.fromkeys(nest.outside_loads)
     return [e for e in read if depends(e.indices, row) and not is_contiguous(e, row, nest.shapes)]
 
 
 def _turns(access: Load | Store, row: str, column: str, nest: Nest) -> bool:
-    """Whether an access walks along one dimension with each of two loops, a read consecutively along the second."""
+    """Return True if each of two loops alone indexes another dimension of an access.
+
+    A load must be contiguous along the second loop, too.
+    """
     axes = {own_axis(access, row), own_axis(access, column)}
     side_by_side = isinstance(access, Store) or is_contiguous(access, column, nest.shapes)
     return None not in axes and len(axes) == 2 and side_by_side
@@ -69,7 +72,7 @@ def _turns(access: Load | Store, row: str, column: str, nest: Nest) -> bool:
 
 @dataclass(frozen=True)
 class _Larger:
-    """The larger blocks: the cuts that make them, loops around what is in one, and those that threads share."""
+    """Larger blocks: the cuts that make them, the loops around one, and those that threads share."""
 
     cuts: tuple[Cut, ...]
     order: tuple[Handle, ...]
@@ -78,7 +81,7 @@ class _Larger:
 
 @dataclass(frozen=True)
 class _Blocks:
-    """Results that lie consecutively along `row`, of what is read consecutively along `column`."""
+    """Results that are contiguous along `row`, from reads that are contiguous along `column`."""
 
     kind: str
     site: Site
@@ -108,7 +111,7 @@ class _Blocks:
 
     @cached_property
     def _loops(self) -> tuple[Handle, Handle]:
-        """The loops along rows and columns, with those that walk on where they end."""
+        """Loops along rows and columns, each joined with the loops that it continues into."""
         return self._joins.absorb(self.row), self._joins.absorb(self.column)
 
     def _extent(self, loop: Handle) -> int:
@@ -121,7 +124,7 @@ class _Blocks:
 
     @cached_property
     def edge(self) -> int:
-        """Of a square block: no more than the shorter loop has iterations."""
+        """Edge of a square block, at most the iterations of the shorter loop."""
         narrowest = min(e.dtype.bytes for e in across(self.site.nest, self.row))
         edge = self.machine.vector_bytes // narrowest
         while edge > min(map(self._extent, self._loops)):
@@ -130,24 +133,24 @@ class _Blocks:
 
     @property
     def lanes(self) -> int:
-        """Of one vector that is stored."""
+        """Number of lanes of one vector that is stored."""
         return self.edge if self._plain else min(self.edge, lanes_of(self.site.nest, self.machine, None))
 
     def _size(self, extent: int) -> int:
-        """Of a larger block: the largest multiple of a square one's edge that does little twice."""
+        """Return the largest edge of a larger block, in whole square blocks, that computes little twice."""
         sizes = range(self.edge, min(max(TRANSPOSED_EDGE, self.edge), extent) + 1, self.edge)
         done = {n: -(-extent // n) * n for n in sizes}
         return max(n for n in sizes if done[n] <= TRANSPOSED_TWICE * min(done.values()))
 
     def _part(self, loop: Handle) -> int:
-        """How many equal parts of a loop keep cores busy best, if larger blocks overlap in it."""
+        """Return the number of equal parts of a loop that keep cores busy best, if larger blocks overlap in it."""
         extent, cores = self._extent(loop), self.machine.cores
         counts = [n for n in range(1, min(extent // TRANSPOSED_EDGE, TURNS * cores) + 1) if extent % n == 0]
         return max(counts, key=lambda n: n / (-(-n // cores) * cores), default=1)
 
     @cached_property
     def _larger(self) -> _Larger:
-        """Larger blocks, those outermost that threads share."""
+        """Larger blocks, with the loops that threads share outermost."""
         loops = self._loops
         others = tuple(n for n in self._joins.loops if n not in loops)
         sizes = {n: self._size(self._extent(n)) for n in loops}
@@ -172,7 +175,10 @@ class _Blocks:
     def _inside(
         self, row: Handle, column: Handle, block: Handle
     ) -> tuple[tuple[Handle, Handle] | None, list[Cut], tuple[Operand, ...], Handle | None, tuple[Handle, ...]]:
-        """Within a larger block: square ones that are transposed; or, with arithmetic, lanes along rows of panels."""
+        """Return the squares, cuts, operands, lanes and order within a larger block.
+
+        Plain copies transpose square blocks in registers.  With arithmetic, lanes go along rows of panels.
+        """
         if self._plain:
             cuts = [Cut(n, self.edge, f"{n}.o", f"{n}.i") for n in (row, column)]
             return (f"{row}.i", f"{column}.i"), cuts, (), None, (f"{row}.o", f"{column}.o")
@@ -181,7 +187,7 @@ class _Blocks:
         return None, cuts, panels, f"{row}.l", (column, f"{row}.o")
 
     def _panel(self, load: Load, at: Handle) -> Operand:
-        """What a larger block reads, transposed."""
+        """Return the operand that holds a larger block's reads, transposed."""
         axis, rank = own_axis(load, self.row), len(load.indices)
         return Operand(
             load.buffer, "panel", tuple(range(rank)) if axis is None else with_last(rank, axis), at, "transposed"

@@ -1,12 +1,13 @@
-"""Contractions over maps whose scalars and results lie apart: images and results are transposed.
+"""Contractions over maps with strided scalars and results: images and results are transposed.
 
     for k: for y, x: out[k, y, x] = sum(r, s, c) image[c, y + r, x + s] * taps[r, s, c, k]
 
-With lanes along `k` results would be stored apart, and the scalars of one sum, along `c`, each lie in a line of their
-own.  Where the arithmetic takes much longer than copies of both, with `c` and with `k` last, the nest between the
-copies is the one of maps that lie so, and all that is known of that applies.  Where one unit multiplies and adds, lines
-of scalars come as fast as it uses them: nothing is transposed, but where places take turns, so that results of a tile
-are not side by side.
+With lanes along `k`, results would be stored with a stride.  The scalars of one sum, along `c`, would each be in a
+cache line of their own.  If the arithmetic takes much longer than copies of both, with `c` and with `k` last, both are
+copied.  The nest between the copies then has the usual layout of maps, and is scheduled like any such nest.
+
+If one unit multiplies and adds, lines of scalars come as fast as it uses them, and nothing is transposed.  Nests with
+phases are the exception, as the results of a tile are not contiguous in them.
 """
 
 from __future__ import annotations
@@ -51,19 +52,20 @@ class OnTransposedMaps:
 
 @dataclass(frozen=True)
 class TransposedMaps(LaneNest):
-    """`vector`: the loop that lanes shall follow; `schedule` is for the nest between the copies."""
+    """Contraction with lanes along `vector`; `schedule` is for the nest between the copies."""
 
     schedule: Schedule
 
     @property
     def legal(self) -> bool:
-        """Whether there is something to transpose."""
+        """True if there is something to transpose."""
         return self.roles.is_sum and bool(self._moved)
 
     @property
     def proven(self) -> bool:
-        """Whether the arithmetic takes much longer than the copies (of these each element is moved between registers,
-        read and written), or results would be stored one by one.
+        """True if the arithmetic takes much longer than the copies, or results would be stored one by one.
+
+        A copy reads and writes each element, and moves it between registers.
         """
         if self.nest.phases:
             return True
@@ -75,7 +77,10 @@ class TransposedMaps(LaneNest):
         return vectors / m.fma_per_second >= WORTH_MAPS * copying
 
     def take(self) -> bool:
-        """Without a kind for the nest between them, the copies are for nothing."""
+        """Copy and schedule the nest between the copies.
+
+        The copies have no use without a kind for that nest, so the result is then False.
+        """
         order = (*self.roles.positions, self.vector)
         copies = tuple(self._copy(access, loop) for access, loop in self._moved)
         return self.realised(Plan("transposed_maps", order=order, operands=copies)) and self.schedule(
@@ -88,24 +93,26 @@ class TransposedMaps(LaneNest):
 
     @cached_property
     def _moved(self) -> list[tuple[Load | Store, str]]:
-        """What is transposed, each with the loop whose dimension is last then; nothing if the nest is none of these:
-        the result, if lanes would store apart, and the scalars, if those of one sum lie apart.
+        """Accesses to transpose, each with the loop whose dimension is last then; empty for other nests.
+
+        They are the scalars, which must be strided within one sum, and the result, which lanes must store with a
+        stride.
         """
         results, scalars, term = self.nest.results, self.roles.scalars, max(self.roles.terms, key=self._extent)
         given = {i.name for i in self.trial.kernel.inputs}
         if len(results) != 1 or len(scalars) != 1 or scalars[0].buffer not in given:
             return []
         if any(e.dtype != e.dtype.compute_type or not self._in_steps_of_one(e) for e in self.roles.operands):
-            return []  # narrow ones are copied in another way, and lanes would read with strides whatever is transposed
+            return []  # narrow ones are copied in another way; larger steps stay strided when transposed
         moved: list[tuple[Load | Store, str]] = [(scalars[0], term), (results[0], self.vector)]
         return moved if all(self._apart(access, loop) for access, loop in moved) else []
 
     def _apart(self, access: Load | Store, loop: str) -> bool:
-        """Whether a dimension that a loop walks along by itself is not the one whose elements lie side by side."""
+        """Return True if a loop alone indexes a dimension, and that is not the contiguous one."""
         return own_axis(access, loop) is not None and not self.roles.along(access, loop)
 
     def _in_steps_of_one(self, load: Load) -> bool:
-        """Whether lanes read elements of a dimension one after the other, or all the same one."""
+        """Return True if lanes read consecutive elements of a dimension, or all the same one."""
         axis = own_axis(load, self.vector)
         if axis is None:
             return not depends(load.indices, self.vector)

@@ -1,11 +1,11 @@
-"""Updates at places that values tell, which fall on an element in their order: each thread owns what it updates.
+"""Scatter updates, which reach an element in their order: each thread owns the elements that it updates.
 
     parallel j.b: for k: for j.o: vector for j.l: y[at[k], j] = y[at[k], j] + v[k, j]
     parallel i: vectors of j: y[i, j] = x[i, j]
                 k.o: 4 times: y[i, at[i, k]] = y[i, at[i, k]] + v[i, k]
 
-Lanes go along rows that are updated as a whole.  Where each row has places of its own, it is updated right after it was
-made, while it is in the first cache; an update is less work than an iteration of its loop, so some are done at once.
+Lanes go along rows that are updated as a whole.  If each row has positions of its own, it is updated right after it was
+made, while it is in L1.  An update is less work than an iteration of its loop, so some updates are unrolled.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ class Updates:
             yield from self._one_by_one(site, machine)
 
     def _one_by_one(self, site: Site, machine: Machine) -> Iterator[Plan]:
-        """Threads own what a loop alone walks along: rows, which some loop makes before, or parts of them."""
+        """Yield plans in which each thread owns rows along a loop, or parts of rows.
+
+        Rows that an earlier loop makes are updated in that loop.
+        """
         nest, (first, *_, last) = site.nest, (site.nest.names[0], *site.nest.names)
         own = [n for n in nest.names if all(Var(n) in s.indices for s in nest.results)]
         if first in own:
@@ -54,7 +57,7 @@ class Updates:
 
 
 def _some_at_once(plan: Plan, loop: str, extent: int | None) -> Plan:
-    """Some iterations of the innermost loop at once, those left over in a loop of their own."""
+    """Return the plan with some iterations of the innermost loop at once, the remainder in its own loop."""
     if extent is None or extent < 2 * UPDATES_UNROLLED:
         return plan
     cut = Cut.even(loop, extent, UPDATES_UNROLLED)
@@ -62,7 +65,7 @@ def _some_at_once(plan: Plan, loop: str, extent: int | None) -> Plan:
 
 
 def _makers(site: Site) -> Iterator[str]:
-    """The outermost loop of the nest before, if it makes what is updated."""
+    """Yield the outermost loop of the nest before, if it makes the updated buffer."""
     updated = {s.buffer for s in site.nest.results}
     for made, nest in pairwise(nests(site.trial.kernel)):
         if nest.names[0] == site.nest.names[0] and updated & {s.buffer for s in made.results}:
