@@ -73,7 +73,7 @@ _PLACES = {
     "record": ("opgen.runtime.call.record", "record"),
     "to_device": ("opgen.runtime.call.placement", "to_device"),
 }
-"""The module that has each public name, and the name there; None for the module itself."""
+"""The module that defines each public name, and the name there; None for the module itself."""
 
 
 def __getattr__(name: str) -> object:
@@ -87,5 +87,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """The public names, for TAB in an interactive session, beside what a module has anyway."""
+    """Return the public names, for TAB in an interactive session, and the module's own dunder names."""
     return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -22,26 +22,30 @@ def compile(source: ModelSource | Model | Graph, *, progress: Progress | None = 
 def compile(
     source: ModelSource | Model | Graph | Callable[..., Any], *, progress: Progress | None = None
 ) -> StagedModel | CompiledFunction:
-    """A model that may be called, with tensors in the order of its inputs: `model(x)`, `model.run({"x": x})`.
+    """Return a callable model that takes tensors in the order of its inputs: `model(x)`, `model.run({"x": x})`.
 
-    `source` is the path of an ONNX model, its bytes or a `ModelProto` (these take the package `onnx`: `pip install
-    'opgen[onnx]'`); a `Model` or a `Graph`; or a function that calls generated functions (also as a decorator), which
-    is captured when it is called.  A program is made when a call with new sizes comes; `progress` is told how many of
-    its kernels are done, of how many, and what is being done.
+    `source` is one of these:
 
-    Memory is bounded whatever sizes come: `opgen.graph.program.programs.PROGRAMS` programs are kept, those used last,
-    and for runs one arena each, none larger than the largest of these programs needs; weights are there once for all
-    programs.  The first `opgen.graph.program.bucketing.SPECIAL` combinations of sizes get kernels of their own, further
-    ones share kernels.
+    - the path of an ONNX model, its bytes or a `ModelProto` (needs `pip install 'opgen[onnx]'`);
+    - a `Model` or a `Graph`;
+    - a function that calls generated functions (also as a decorator), which is captured when it is called.
+
+    A program is made for each call with new sizes.  `progress` receives the number of its finished kernels, the number
+    of all its kernels, and the current step.
+
+    Memory is bounded whatever sizes come.  `opgen.graph.program.programs.PROGRAMS` programs are kept, those used last.
+    Runs have one arena each, none larger than the largest of these programs needs; all programs share the weights.  The
+    first `opgen.graph.program.bucketing.SPECIAL` combinations of sizes get kernels of their own, further ones share
+    kernels.
 
         model = opgen.compile("model.onnx")
         y = model(x)
 
-    A compiled model can be pickled (`multiprocessing`, `joblib`): what it is made of is, a path as a path; so can a
-    compiled function whose function can be.
+    A compiled model can be pickled (`multiprocessing`, `joblib`): the pickle holds its source, a path as a path.  So
+    can a compiled function whose function can be pickled.
 
-    Raises UserError for a model that cannot be read, or that takes operators which opgen does not have: all of them,
-    by node and reason.
+    Raises UserError for a model that cannot be read, or that takes operators which opgen does not have: all of them, by
+    node and reason.
     """
     if isinstance(source, str | os.PathLike | bytes | bytearray | memoryview):
         whole = bytes(source) if isinstance(source, bytearray | memoryview) else source
@@ -63,7 +67,7 @@ def compile(
 
 
 def _pickled_as(model: StagedModel, source: object) -> StagedModel:
-    """A model that another process compiles from its source when it is unpickled there."""
+    """Return a model that another process compiles from its source when it is unpickled there."""
     model.again = (compile, (source,))
     return model
 
@@ -71,7 +75,7 @@ def _pickled_as(model: StagedModel, source: object) -> StagedModel:
 def of_source(
     source: str | os.PathLike[str] | bytes | bytearray | memoryview, progress: Progress | None
 ) -> StagedModel:
-    """A model by its path or bytes, which is not read if it was made a program before."""
+    """Return a model by its path or bytes; the file is not parsed if its program is already cached."""
     from opgen.onnx.known import KnownModel
 
     model = KnownModel(source)
@@ -83,14 +87,14 @@ def of_source(
 
 
 def of_model(model: Model, progress: Progress | None = None) -> StagedModel:
-    """A model whose sizes may be open."""
+    """Return a model whose sizes may be open."""
     from opgen.graph.compiled import staged
 
     return staged.of_model(model, progress)
 
 
 def of_graph(graph: Graph, progress: Progress | None = None) -> StagedModel:
-    """A graph, which is for its sizes alone."""
+    """Return the compiled form of a graph, which is for its sizes alone."""
     from opgen.graph.compiled.compiled import as_is
     from opgen.graph.compiled.staged import StagedModel
     from opgen.graph.ir.values import Input, Outline

@@ -11,11 +11,11 @@ Kind = Literal["bool", "int", "float"]
 
 @dataclass(frozen=True)
 class Small:
-    """How a floating type of at most 8 bits is stored: from the top a sign, biased `exponent` bits, `fraction` bits.
+    """Storage of a floating type of at most 8 bits: from the top a sign, biased `exponent` bits, `fraction` bits.
 
-    `overflow` is the magnitude's bits that numbers beyond the greatest become, and infinities (NaN's, or infinity's).
-    `nan` are those of NaN, None where there is none (a NaN becomes 0).  `one_zero`: there is no -0, and NaN is the sign
-    alone, as in the types whose names end in FNUZ.  A type without a sign has powers of two only, and neither 0 nor
+    `overflow` are the magnitude bits for infinities and numbers beyond the greatest (NaN's, or infinity's).  `nan` are
+    the bits of NaN, None if the type has none (a NaN becomes 0).  `one_zero`: the type has no -0, and NaN is the sign
+    bit alone, as in the types whose names end in FNUZ.  A type without a sign has powers of two only, and neither 0 nor
     negative numbers: 0 becomes the least, and a negative number NaN.
     """
 
@@ -33,11 +33,11 @@ class DType:
     """A scalar type.
 
     `bits` is its size in memory (a bool takes 8, and so does a number of fewer bits).  `compute` names the type in
-    which arithmetic on it is done and sums are accumulated: float32 for floating types of at most 16 bits, an integer
-    of 8 bits for those of fewer, itself otherwise (so integers wrap in their own type).  `precision` is the number of
-    significand bits (the unit roundoff is 2**-precision); 0 for types that are not floating.  `signed` tells the two
-    kinds of integers apart.  `width` is the number of bits that count, the lowest ones: 0 if all do.  `small` tells how
-    a floating type of at most 8 bits is stored.
+    which arithmetic on it is done and sums are accumulated.  It is float32 for floating types of at most 16 bits, an
+    integer of 8 bits for those of fewer, itself otherwise (so integers wrap in their own type).  `precision` is the
+    number of significand bits (the unit roundoff is 2**-precision); 0 for types that are not floating.  `signed`
+    distinguishes the two kinds of integers.  `width` is the number of significant bits, the lowest ones: 0 if all are.
+    `small` describes the storage of a floating type of at most 8 bits.
     """
 
     name: str
@@ -53,7 +53,7 @@ class DType:
         return self.name
 
     def __hash__(self) -> int:
-        """Return the name's, which Python keeps: graphs hash types by the thousand."""
+        """Return the hash of the name, which Python keeps: graphs hash types by the thousand."""
         return hash(self.name)
 
     @property
@@ -70,22 +70,22 @@ class DType:
 
     @property
     def is_stored(self) -> bool:
-        """Whether the type is one of memory alone: arithmetic on it is done in another."""
+        """True if the type is for storage only: arithmetic on it is done in another."""
         return self.compute != self.name
 
     @property
     def is_bits(self) -> bool:
-        """Whether it is a type of memory alone of at most 8 bits, for which few languages have a word."""
+        """True if the type is for storage only and has at most 8 bits; few languages have a word for it."""
         return self.is_stored and self.bits == 8
 
     @property
     def digits(self) -> int:
-        """The number of bits that count."""
+        """The number of significant bits."""
         return self.width or self.bits
 
     @property
     def kind_code(self) -> str:
-        """The kind of numbers as DLPack tells it, a key of `DLPACK_CODES`: what beside `digits` makes a type there."""
+        """The kind of numbers in DLPack, a key of `DLPACK_CODES`: together with `digits` it determines a type there."""
         if self.small is not None or self.name == "bfloat16":
             return "BFLOAT" if self.small is None else self.name.upper()
         return {"bool": "BOOL", "int": "INT" if self.signed else "UINT", "float": "FLOAT"}[self.kind]
@@ -168,12 +168,12 @@ FLOAT64 = DTYPES["float64"]
 
 
 def wrap(value: int, dtype: DType) -> int:
-    """The integer of an integer type that equals `value` modulo 2 to the power of its digits."""
+    """Return the integer of an integer type that equals `value` modulo 2 to the power of its digits."""
     return ((value - dtype.least) & ((1 << dtype.digits) - 1)) + dtype.least
 
 
 def small_value(code: int, dtype: DType) -> float:
-    """The number that the bits of a floating type of at most 8 bits stand for."""
+    """Return the number that the bits of a floating type of at most 8 bits represent."""
     form = dtype.small
     assert form is not None
     if not form.signed:
@@ -192,9 +192,9 @@ def small_value(code: int, dtype: DType) -> float:
 
 
 def small_bits(value: float, dtype: DType) -> int:
-    """The bits of the number of a floating type of at most 8 bits that is nearest to a value, ties to even.
+    """Return the bits of the nearest number of a floating type of at most 8 bits, ties to even.
 
-    What is no number, or beyond the greatest, becomes what `Small` says; a type without a sign rounds ties up.
+    NaN, and a value beyond the greatest, becomes the bits described in `Small`; a type without a sign rounds ties up.
     """
     form = dtype.small
     assert form is not None
@@ -216,5 +216,5 @@ def small_bits(value: float, dtype: DType) -> int:
 
 
 def lookup(name: str) -> DType | None:
-    """The type of that name or alias, or None."""
+    """Return the type of that name or alias, or None."""
     return DTYPES.get(ALIASES.get(name, name))

@@ -1,4 +1,4 @@
-"""Cleaning that cannot wait for the main thread: for a process that is ended while that thread runs machine code."""
+"""Cleanup that cannot wait for the main thread: for a process that is ended while that thread runs machine code."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def run() -> None:
 
 @contextlib.contextmanager
 def cleaned(owner: object, step: Callable[[], object]) -> Iterator[None]:
-    """Run `step` at the block's end, however it comes."""
+    """Run `step` at the block's end, however the block ends."""
     at_ending(owner, step)
     try:
         yield

@@ -12,7 +12,7 @@ _FLOAT, _COMPLEX = struct.Struct("=d"), struct.Struct("=dd")
 
 
 class Exact:
-    """A value that equals another one of the same type and the same bits, and hashes so."""
+    """A value that equals another one of the same type and the same bits, with a matching hash."""
 
     __slots__ = ("_key", "value")
 
@@ -32,7 +32,7 @@ class Exact:
 
 
 def _key(value: Any) -> object:
-    """Return an object that is equal for values of the same type and bits alone, as deep as containers go."""
+    """Return an object that is equal only for values of the same type and bits, also inside containers."""
     kind: object = type(value)
     if isinstance(value, float):
         return kind, _FLOAT.pack(value)
@@ -52,7 +52,7 @@ def _key(value: Any) -> object:
 
 @functools.lru_cache(maxsize=1024)
 def _compared(kind: object) -> tuple[str, ...] | None:
-    """Return the fields by which objects of a dataclass are equal; None for another class."""
+    """Return the fields that decide the equality of a dataclass's objects; None for another class."""
     if not isinstance(kind, type) or not dataclasses.is_dataclass(kind) or "__eq__" not in vars(kind):
         return None
     return tuple(field.name for field in dataclasses.fields(kind) if field.compare)

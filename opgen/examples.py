@@ -1,7 +1,7 @@
-"""Examples of specs, computed: each result that an example gives is compared with that of the op's definition.
+"""Examples of specs, computed: each result in an example is compared with that of the op's definition.
 
-`opgen.spec` checks the shapes of examples whenever a spec is loaded.  Their elements take the interpreter of loop IR,
-so they are computed where somebody asks for it: by `opgen check`, and by `opgen generate` before it writes them down.
+`opgen.spec` checks the shapes of examples whenever a spec is loaded.  Computing their elements takes the interpreter of
+loop IR.  So it happens on request only: in `opgen check`, and in `opgen generate` before it writes them down.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from opgen.spec.syntax.limits import EXAMPLE_STEPS
 from opgen.spec.syntax.report import Report
 
 UNITS = 8
-"""Units in the last place of the largest element by which elements may differ: who works them out rounds otherwise."""
+"""Tolerance in units in the last place of the largest element: results worked out by hand round differently."""
 
 WRITTEN = 16
-"""Elements up to which a wrong result is written out as it should be."""
+"""Number of elements up to which a message writes the correct result in full."""
 
 
 def verify_examples(module: m.Module) -> None:
     """Compute the examples of a module.
 
-    Raises DiagnosticError with those whose results are not what the op computes, and if they take too much work.
+    Raises DiagnosticError with those whose results differ from the op's, and if they take too much work.
     """
     report = Report()
     steps = _Steps()
@@ -67,11 +67,11 @@ class _Call:
 
 
 class _MuchWorkError(Exception):
-    """Examples take more steps than are taken on."""
+    """The examples take more steps than the limit."""
 
 
 class _Steps(Counters):
-    """Work of all examples together; raises as soon as it is more than is taken on."""
+    """Work of all examples together; raises as soon as it exceeds the limit."""
 
     def __setattr__(self, name: str, value: int) -> None:
         super().__setattr__(name, value)
@@ -80,7 +80,7 @@ class _Steps(Counters):
 
 
 def _types(op: m.OpSpec, example: m.Example) -> dict[str, str]:
-    """The type of each type variable, told by the literals of the tensors that have it."""
+    """Return the type of each type variable, determined by the literals of the tensors that have it."""
     values = dict(example.values)
     tensors = (*op.tensors, *op.outputs)
     return {
@@ -90,7 +90,7 @@ def _types(op: m.OpSpec, example: m.Example) -> dict[str, str]:
 
 
 def _verify(report: Report, call: _Call, steps: _Steps) -> None:
-    """Note what an example says wrongly."""
+    """Report the wrong results of an example."""
     decl = call.example.decl
     try:
         steps.iterations += weight(call.op)
@@ -108,7 +108,7 @@ def _verify(report: Report, call: _Call, steps: _Steps) -> None:
 
 
 def _computed(report: Report, call: _Call, steps: _Steps) -> dict[str, tuple[Array, Array]]:
-    """Each result as the example gives it and as the op's definition computes it; none if a literal does not fit."""
+    """Return each result in the example and as the definition computes it; empty if a literal does not fit."""
     op, before = call.op, len(report)
     environment = environment_of(op, call.module, call.example)
     variant = Variant(call.types, {a.name: str(environment.attrs[a.name]) for a in structural_attrs(op)})
@@ -134,7 +134,7 @@ def _computed(report: Report, call: _Call, steps: _Steps) -> dict[str, tuple[Arr
 
 
 def _array(report: Report, entry: s.Entry, value: m.ExampleValue, dtype: DType, shape: tuple[int, ...]) -> Array:
-    """Literals as an array of a type; those that are no numbers of the type are noted."""
+    """Return literals as an array of a type; a literal that the type does not have is reported."""
     for index, literal in _literals(value):
         if not _fits(literal, dtype):
             shown = str(literal).lower() if isinstance(literal, bool) else literal
@@ -146,7 +146,7 @@ def _array(report: Report, entry: s.Entry, value: m.ExampleValue, dtype: DType, 
 
 
 def _literals(value: m.ExampleValue, index: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], m.ExampleValue]]:
-    """Each literal of nested ones with its index, in order."""
+    """Yield each literal of nested ones with its index, in order."""
     if not isinstance(value, tuple):
         yield index, value
         return
@@ -155,7 +155,7 @@ def _literals(value: m.ExampleValue, index: tuple[int, ...] = ()) -> Iterator[tu
 
 
 def _fits(literal: m.ExampleValue, dtype: DType) -> bool:
-    """True if a literal is a number that a type has, or one that it rounds."""
+    """Return True if a literal is a number that a type has, or one that it rounds."""
     if not isinstance(literal, int | float):
         return False
     if dtype.kind == "bool":
@@ -164,7 +164,7 @@ def _fits(literal: m.ExampleValue, dtype: DType) -> bool:
 
 
 def _span(value: s.Value, index: tuple[int, ...]) -> Span:
-    """The place of the literal at an index."""
+    """Return the place of the literal at an index."""
     for at in index:
         if isinstance(value, s.ListValue):
             value = value.items[at]
@@ -175,7 +175,7 @@ def _span(value: s.Value, index: tuple[int, ...]) -> Span:
 
 
 def _compare(report: Report, entry: s.Entry, said: Array, found: Array) -> None:
-    """Note the first element of a result that is not what was computed, and what the whole should be."""
+    """Report the first element of a result that differs from the computed one, and the correct result."""
     wrong = np.argwhere(~_equal(said, found))
     if not len(wrong):
         return
@@ -188,7 +188,7 @@ def _compare(report: Report, entry: s.Entry, said: Array, found: Array) -> None:
 
 
 def _equal(said: Array, found: Array) -> npt.NDArray[np.bool_]:
-    """Where two results agree: exactly, but for the last places of floats."""
+    """Return a mask of the elements that agree: exactly, but for the last places of floats."""
     dtype = DTYPES[found.dtype.name]
     if not dtype.is_float:
         return np.equal(said, found)
@@ -202,7 +202,7 @@ def _equal(said: Array, found: Array) -> npt.NDArray[np.bool_]:
 
 
 def _written(array: Array) -> str:
-    """Numbers as a spec writes them, with the digits that tell one from its neighbours in its type."""
+    """Return numbers as a spec writes them, with the digits that distinguish one from its neighbours in its type."""
     if array.ndim:
         return f"[{', '.join(_written(np.asarray(part)) for part in array)}]"
     return str(array).lower()

@@ -1,7 +1,7 @@
 """Files that a user or the environment names: read only if they are plain and small, written whole or not at all.
 
 A path may lead to a pipe that never ends, to `/dev/zero`, to a folder, or to more bytes than memory holds.  Each of
-these is a mistake of who named it, and is said as one.
+these is reported as a mistake of the user.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from opgen.diagnostics import UserError
 
 MIB = 1 << 20
 TEXT_LIMIT = 8 * MIB
-"""The most bytes of a file that a person writes: a spec, a schedule, a list of calls."""
+"""Size limit in bytes of a file that a person writes: a spec, a schedule, a list of calls."""
 DEPTH = 64
-"""The most levels of a JSON text: far from what recursion over it could stand."""
+"""The most levels of a JSON text: far below Python's recursion limit."""
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _KINDS = (
     (stat.S_ISDIR, "it is a folder"),
@@ -34,7 +34,7 @@ _KINDS = (
 
 
 class FileRefusedError(UserError):
-    """A file that cannot be read as what it should be; `reason` is why, without the path."""
+    """A file that cannot be read as expected; `reason` says why, without the path."""
 
     def __init__(self, path: Path, reason: str, said: str = "cannot read {}: {}") -> None:
         self.path = path
@@ -43,12 +43,12 @@ class FileRefusedError(UserError):
 
 
 def why_not_plain(status: os.stat_result) -> str | None:
-    """What else than a plain file it is, or None."""
+    """Return the kind of a file that is not plain, or None."""
     return None if stat.S_ISREG(status.st_mode) else next(said for is_it, said in _KINDS if is_it(status.st_mode))
 
 
 def opened(path: Path) -> int:
-    """A descriptor of a plain file; links are followed.  Raises FileRefusedError."""
+    """Return a descriptor of a plain file; links are followed.  Raises FileRefusedError."""
     try:
         descriptor = os.open(path, _READ)
     except (OSError, ValueError) as error:  # ValueError: a name that no file can have
@@ -60,7 +60,7 @@ def opened(path: Path) -> int:
 
 
 def content(path: Path, limit: int = TEXT_LIMIT) -> bytes:
-    """The bytes of a plain file; links are followed.  Raises FileRefusedError, also if it has more than `limit`."""
+    """Return the bytes of a plain file; links are followed.  Raises FileRefusedError, also beyond `limit`."""
     descriptor = opened(path)
     try:
         found = read(descriptor, limit + 1)
@@ -74,13 +74,13 @@ def content(path: Path, limit: int = TEXT_LIMIT) -> bytes:
 
 
 def read(descriptor: int, most: int) -> bytes:
-    """Up to so many bytes from where the descriptor stands, which stays open."""
+    """Return up to `most` bytes from the descriptor's position; the descriptor stays open."""
     with open(descriptor, "rb", closefd=False) as file:
         return file.read(most)
 
 
 def text(path: Path, limit: int = TEXT_LIMIT) -> str:
-    """The text of a plain UTF-8 file, with its line endings as they are.  Raises FileRefusedError."""
+    """Return the text of a plain UTF-8 file, with its line endings as they are.  Raises FileRefusedError."""
     try:
         return content(path, limit).decode()
     except UnicodeDecodeError as error:
@@ -88,7 +88,7 @@ def text(path: Path, limit: int = TEXT_LIMIT) -> str:
 
 
 def document(path: Path, limit: int = TEXT_LIMIT) -> object:
-    """What a JSON file holds.  Raises FileRefusedError."""
+    """Return the value of a JSON file.  Raises FileRefusedError."""
     try:
         return parsed(text(path, limit))
     except ValueError as error:
@@ -96,7 +96,7 @@ def document(path: Path, limit: int = TEXT_LIMIT) -> object:
 
 
 def parsed(written: str | bytes) -> object:
-    """The value of a JSON text.  Raises ValueError, too, where it nests too deeply or a number has too many digits."""
+    """Return the value of a JSON text.  Raises ValueError, also for too deep nesting or too many digits."""
     try:
         found: object = json.loads(written)
     except RecursionError:
@@ -114,9 +114,9 @@ def _parts(value: dict[str, object] | list[object]) -> Iterable[object]:
 
 
 def write(path: Path, data: bytes) -> None:
-    """Replace a file's content in one step; the file that a link names is the one replaced.  Raises OSError.
+    """Replace a file's content in one step; for a link, the file that it names is replaced.  Raises OSError.
 
-    What is there and is no plain file (`/dev/stdout`) is written to as it is.
+    An existing path that is not a plain file (`/dev/stdout`) is written to directly.
     """
     real = Path(os.path.realpath(path))
     mode = None
@@ -148,7 +148,7 @@ def create(path: Path, data: bytes) -> None:
 
 
 def stage(target: Path, data: bytes, mode: int | None = None) -> Path:
-    """The content in a new file beside its place, to be renamed to it; of mode 644 if not said.  Raises OSError."""
+    """Write content to a new file beside its place, to be renamed to it; of mode 644 by default.  Raises OSError."""
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:

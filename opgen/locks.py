@@ -1,12 +1,12 @@
-"""Locks that are whole in a forked child: every lock in opgen is one of these.
+"""Locks that stay consistent in a forked child: every lock in opgen is one of these.
 
-Code is built and loaded under one lock, `BUILD`.  LLVM is used by one thread at a time (llvmlite takes a lock of its
-own round every call), so building under one lock loses nothing, and gives "built once, however many threads ask" for
-free.  `BUILD` is held while the process forks: a child never starts with a half-made kernel.
+Code is built and loaded under one lock, `BUILD`.  LLVM is used by one thread at a time: llvmlite takes a lock of its
+own around every call.  So building under one lock loses nothing, and gives "built once, however many threads request
+it" for free.  `BUILD` is held while the process forks: a child never starts with a half-made kernel.
 
-All other locks are made anew in a child (`Lock`).  Holding them at a fork, too, could wait for ever: a thread that
-waits for `BUILD` may hold one of them.  `cached_property` has no lock at all, where that of Python has one that no
-child can renew.  Nor can a child renew the locks of modules: a fork waits while other threads import some.
+All other locks are made anew in a child (`Lock`).  Holding them at a fork, too, could deadlock: a thread that waits for
+`BUILD` may hold one of them.  `cached_property` has no lock at all, whereas Python's has one that no child can renew.
+Nor can a child renew the locks of modules: a fork waits while other threads import some.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ _locks: WeakSet[Any] = WeakSet()
 def Lock() -> threading.RLock:
     """Return a reentrant lock, for `with` blocks.
 
-    A forked child has it free, unless the thread that forked holds it: the thread that held the parent's does not
-    exist there.  So what it guards is whole after each single step.  It is Python's own, which no signal can interrupt
+    A forked child has it free, unless the forking thread holds it: the thread that held the parent's does not exist
+    there.  So the guarded data is consistent after each single step.  It is Python's own lock: no signal can interrupt
     between taking the lock and noting that the block has it.
     """
     made = threading.RLock()
@@ -68,11 +68,11 @@ def _renew() -> None:
 
 
 IMPORTING = 5.0
-"""Seconds for which a fork waits for imports, at most: one may wait for something that the thread that forks holds."""
+"""Seconds for which a fork waits for imports, at most: one may need something that the forking thread holds."""
 
 
 def _wait_for_imports() -> None:
-    """Wait until no other thread imports a module: a child could never import it, nor what it is imported by."""
+    """Wait until no other thread imports a module: a child could never import it, nor modules that import it."""
     until = time.monotonic() + IMPORTING
     while _others_import() and time.monotonic() < until:
         time.sleep(0.001)

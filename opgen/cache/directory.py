@@ -1,9 +1,9 @@
-"""A directory that belongs to this user alone, opened once for each piece of work on it, and its files.
+"""Private directories: one that belongs to this user alone, opened once for each piece of work, and its files.
 
-What is kept between processes (built kernels, measured numbers, tuned schedules) is believed if nobody else can have
-written it: directory and file belong to the user, others may not write to them, and no link leads elsewhere.
-Everything is done relative to the open directory, so that what was checked is what is used, whatever happens to the
-path meanwhile.
+Files kept between processes (built kernels, measured numbers, tuned schedules) are trusted if nobody else can have
+written them.  Directory and file belong to the user, others may not write to them, and no link leads elsewhere. Every
+access is relative to the open directory.  So the file that was checked is the file that is used, even if the path
+changes meanwhile.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from opgen import files
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _OPEN = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 LIMIT = 64 * files.MIB
-"""The most bytes of a file that is read: object code of one kernel is far smaller."""
+"""The largest file that is read, in bytes: object code of one kernel is far smaller."""
 _NO_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 SUPPORTED = hasattr(os, "geteuid") and os.open in os.supports_dir_fd
-"""Whether the platform has what a private directory needs."""
+"""True if the platform supports private directories."""
 
 
 class UntrustedError(Exception):
-    """The directory or file is not this user's alone, or no plain file of a sensible size; the text says how."""
+    """The directory or file is not this user's alone, or is not a plain file of a sensible size; the text says why."""
 
 
 def distrust(status: os.stat_result) -> str | None:
-    """Why a directory or file is not this user's alone, or None."""
+    """Return the reason why a directory or file is not this user's alone, or None."""
     if status.st_uid != os.geteuid():
         return f"it belongs to user {status.st_uid}, not to user {os.geteuid()}"
     if status.st_mode & _WRITABLE_BY_OTHERS:
@@ -41,7 +41,7 @@ def distrust(status: os.stat_result) -> str | None:
 
 
 def _make(path: Path) -> None:
-    """The directory and those above it, private to the user where they are new."""
+    """Create the directory and its parents; new ones are private to the user."""
     if path.is_dir():
         return
     if path.parent != path:
@@ -52,9 +52,9 @@ def _make(path: Path) -> None:
 
 @contextlib.contextmanager
 def opened(path: Path, create: bool) -> Iterator[int]:
-    """A descriptor of the directory.
+    """Yield a descriptor of the directory.
 
-    Raises OSError if there is none (or it cannot be made), UntrustedError if it is not this user's alone.
+    Raises OSError if it does not exist (or cannot be created), UntrustedError if it is not this user's alone.
     """
     if create:
         _make(path)
@@ -69,9 +69,9 @@ def opened(path: Path, create: bool) -> Iterator[int]:
 
 @contextlib.contextmanager
 def file(directory: int, name: str, limit: int) -> Iterator[int]:
-    """A descriptor of a plain file of this user's alone, of at most `limit` bytes.
+    """Yield a descriptor of a plain file that is this user's alone and has at most `limit` bytes.
 
-    Raises OSError if there is none, UntrustedError if it is something else.
+    Raises OSError if it does not exist, UntrustedError if it is something else.
     """
     try:
         descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK | _NO_LINKS, dir_fd=directory)
@@ -92,9 +92,9 @@ def file(directory: int, name: str, limit: int) -> Iterator[int]:
 
 
 def read(directory: int, name: str, limit: int = LIMIT) -> bytes | None:
-    """A file's content; None if there is no such file, or none that can be believed.
+    """Return a file's content; None if the file does not exist or cannot be trusted.
 
-    The time of its last use is noted (where the directory can be written).
+    The file's time of last use is updated (where the directory can be written).
     """
     try:
         with file(directory, name, limit) as descriptor:
@@ -106,15 +106,15 @@ def read(directory: int, name: str, limit: int = LIMIT) -> bytes | None:
 
 
 def used(descriptor: int) -> None:
-    """Note that a file is used now (where the directory can be written)."""
+    """Update a file's time of last use (where the directory can be written)."""
     with contextlib.suppress(OSError):
         os.utime(descriptor)
 
 
 def write(directory: int, name: str, *content: bytes | memoryview) -> None:
-    """A file that appears whole or not at all: written under another name, then renamed.  Raises OSError.
+    """Write a file that appears whole or not at all: under another name, then renamed.  Raises OSError.
 
-    The other name is new: what lies there already, or is a link, is never written to.
+    The other name is new: an existing file or link of that name is never written to.
     """
     temporary = f".{name}.{os.getpid()}.{os.urandom(6).hex()}.part"
     try:
@@ -128,7 +128,7 @@ def write(directory: int, name: str, *content: bytes | memoryview) -> None:
 
 
 def remove(directory: int, name: str) -> bool:
-    """Remove a file; whether there was one to remove."""
+    """Remove a file; return True if it existed."""
     try:
         os.unlink(name, dir_fd=directory)
     except OSError:

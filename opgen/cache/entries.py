@@ -1,8 +1,8 @@
 """Kernels' object code, kept on disk between processes.
 
-The cache lies in $OPGEN_CACHE_DIR, else $XDG_CACHE_HOME/opgen, else ~/.cache/opgen.  OPGEN_CACHE=off turns it off, and
-OPGEN_CACHE_MIB bounds its size (the entries used longest ago go first).  What it holds is never the reason for an
-error: a damaged entry is built anew, and where nothing can be kept, each process builds for itself.
+The cache is in $OPGEN_CACHE_DIR, else $XDG_CACHE_HOME/opgen, else ~/.cache/opgen.  OPGEN_CACHE=off turns it off, and
+OPGEN_CACHE_MIB bounds its size (least recently used entries go first).  Its contents never cause an error: a damaged
+entry is rebuilt, and where nothing can be kept, each process builds for itself.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ DEFAULT_MIB = 2048
 STALE_SECONDS = 3600.0
 """A temporary file older than this was left by a writer that died."""
 _SWEEP_EVERY = 64
-"""So many entries, or that part of the limit, are kept between two looks at how much there is."""
+"""Stores between two sweeps; a sweep also follows once the limit divided by this number is stored."""
 _SWEEP_BYTES = 1 << 20
-"""Fewer bytes than these are no reason to look."""
+"""Bytes that must be stored before their amount triggers a sweep."""
 _ENTRY = re.compile(r"[0-9a-f]{64}\.(?:kernel|array)")
 _TEMPORARY = re.compile(
     r"\.(?:[0-9a-f]{64}(?:\.(?:kernel|array))?|(?:machine|observed)-[0-9a-f]{16}\.json|tuned\.jsonl)\.[0-9]+\.[0-9a-f]+\.part"
@@ -36,17 +36,17 @@ _TEMPORARY = re.compile(
 
 
 def array_name(key: str) -> str:
-    """The file of an array (`opgen.runtime.memory.mapped`)."""
+    """Return the name of an array's file (`opgen.runtime.memory.mapped`)."""
     return f"{key}.array"
 
 
 class CacheWarning(UserWarning):
-    """The kernel cache is not used, and kernels are built anew in each process."""
+    """The kernel cache is not used, and each process builds its own kernels."""
 
 
 @dataclass(frozen=True)
 class CacheStats:
-    """What is on disk, and what this process asked for."""
+    """Contents of the cache on disk, and this process's hits and misses."""
 
     entries: int
     bytes: int
@@ -65,7 +65,7 @@ class KernelCache:
     """Payloads by key in one directory, bounded in size.  Safe to use from many threads and processes at once."""
 
     def __init__(self, path: Path | None, limit: int = DEFAULT_MIB << 20) -> None:
-        """`path` None is a cache that keeps nothing; `limit` is in bytes."""
+        """Open the cache at `path`, bounded to `limit` bytes; with None it keeps nothing."""
         self.path = path
         self.limit = limit
         self._hits = 0
@@ -75,7 +75,7 @@ class KernelCache:
         self._warned = False
 
     def load(self, key: str) -> bytes | None:
-        """The payload stored under a key, or None.  An entry that is not exactly what was stored is removed."""
+        """Return the payload stored under a key, or None.  An entry that is not exactly as stored is removed."""
         payload = self._load(key)
         if payload is None:
             self._misses += 1
@@ -102,11 +102,11 @@ class KernelCache:
         return None
 
     def store(self, key: str, payload: bytes) -> bool:
-        """Keep a payload; whether that could be done."""
+        """Keep a payload; return True if that succeeded."""
         return self.store_file(f"{key}.kernel", entry.pack(key, payload))
 
     def store_file(self, name: str, *content: bytes | memoryview) -> bool:
-        """Keep a file of that name, which is one of an entry; whether that could be done."""
+        """Keep a file under an entry's file name; return True if that succeeded."""
         if self.path is None:
             return False
         try:
@@ -125,7 +125,7 @@ class KernelCache:
         return True
 
     def size_of(self, name: str) -> int | None:
-        """The bytes of a file of that name; None if there is none."""
+        """Return the size of a file in bytes; None if it does not exist."""
         if self.path is None:
             return None
         try:
@@ -135,7 +135,7 @@ class KernelCache:
             return None
 
     def sweep(self) -> None:
-        """Remove what dead writers left, and the entries used longest ago while the cache is over its limit."""
+        """Remove files of dead writers, and the least recently used entries while the cache is over its limit."""
         if self.path is None:
             return
         try:
@@ -158,7 +158,7 @@ class KernelCache:
             excess -= file.bytes
 
     def clear(self) -> int:
-        """Remove every entry (and nothing that is not one); how many there were."""
+        """Remove every entry (and no other file); return their number."""
         if self.path is None:
             return 0
         try:
@@ -170,7 +170,7 @@ class KernelCache:
             return 0
 
     def stats(self) -> CacheStats:
-        """Counts of the directory and of this process."""
+        """Return counts of the directory and of this process."""
         entries: list[_File] = []
         if self.path is not None:
             try:
@@ -181,7 +181,7 @@ class KernelCache:
         return CacheStats(len(entries), sum(f.bytes for f in entries), self._hits, self._misses)
 
     def health(self) -> str:
-        """`ok`, or why nothing can be kept; the directory is made if there is none."""
+        """Return `ok`, or why nothing can be kept; the directory is created if it does not exist."""
         if self.path is None:
             return "off"
         probe = f".{'0' * 64}.{os.getpid()}.{os.urandom(6).hex()}.part"
@@ -202,7 +202,7 @@ class KernelCache:
 
 
 def _files(d: int, pattern: re.Pattern[str]) -> Iterator[_File]:
-    """The directory's own files whose names match; one that vanishes meanwhile is left out."""
+    """Yield the directory's own files whose names match; a file that vanishes meanwhile is skipped."""
     for name in os.listdir(d):
         if pattern.fullmatch(name):
             try:
@@ -229,17 +229,17 @@ def _cache_at(path: Path | None, limit: int) -> KernelCache:
 
 
 def default() -> KernelCache:
-    """The cache that the environment names (looked at each time, so that it can change)."""
+    """Return the cache that the environment names (read each time, so that it can change)."""
     return _cache_at(location(), _limit())
 
 
 def clear() -> int:
-    """Remove every entry of the default cache; how many there were."""
+    """Remove every entry of the default cache; return their number."""
     return default().clear()
 
 
 def stats() -> CacheStats:
-    """The default cache's contents, and this process's hits and misses."""
+    """Return the default cache's contents, and this process's hits and misses."""
     return default().stats()
 
 
@@ -247,7 +247,7 @@ def stats() -> CacheStats:
 
 
 def key_of(parts: Mapping[str, str]) -> str:
-    """The sha256, in hexadecimal, over named texts; each goes in with its length, so that none can pose as two."""
+    """Return the hexadecimal sha256 of named texts.  Each is hashed with its length: no text can pose as two."""
     digest = hashlib.sha256()
     for name in sorted(parts):
         for text in (name, parts[name]):

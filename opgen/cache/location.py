@@ -1,4 +1,4 @@
-"""Where things are kept between processes: built kernels, and what was measured of the machine."""
+"""Paths of files kept between processes: built kernels, and measured numbers of the machine."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from opgen.cache import directory
 from opgen.diagnostics import UserError, did_you_mean
 
 ON, OFF = ("on", "1", "yes", ""), ("off", "0", "no")
-"""What OPGEN_CACHE may be."""
+"""Words that OPGEN_CACHE may have."""
 
 
 def absolute(path: str) -> Path | None:
-    """The path from here; None if it is relative and the current folder is gone."""
+    """Return the absolute path; None if it is relative and the current folder is gone."""
     try:
         return Path(path).absolute()
     except OSError:
@@ -22,9 +22,9 @@ def absolute(path: str) -> Path | None:
 
 
 def location(environment: Mapping[str, str] | None = None) -> Path | None:
-    """The cache's directory by the environment, or None if it is off or there is no home to put it in.
+    """Return the cache's directory by the environment, or None if it is off or no home directory is known.
 
-    Raises UserError for a word of OPGEN_CACHE without meaning.
+    Raises UserError for an unknown word in OPGEN_CACHE.
     """
     env = os.environ if environment is None else environment
     word = env.get("OPGEN_CACHE", "").strip().lower()

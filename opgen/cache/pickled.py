@@ -1,6 +1,6 @@
 """Python objects in the kernel cache.
 
-They are pickled: the cache's folder belongs to the user alone, and what is read from it is checked whole.
+They are pickled: the cache's folder belongs to the user alone, and every entry is verified in full when it is read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def take(key: str, kind: type[T]) -> T | None:
-    """The object of a class that was kept under a key; None if there is none, or something else."""
+    """Return the object of class `kind` kept under a key; None if the entry is missing or of another class."""
     payload = cache.default().load(key)
     if payload is None:
         return None
@@ -26,5 +26,5 @@ def take(key: str, kind: type[T]) -> T | None:
 
 
 def put(key: str, value: object) -> None:
-    """Keep an object for the processes that come."""
+    """Keep an object for later processes."""
     cache.default().store(key, pickle.dumps(value))

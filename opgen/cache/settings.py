@@ -1,4 +1,4 @@
-"""Environment variables: the table of all, their words and numbers.  (The cache is looked after without numpy.)"""
+"""Environment variables: the table of all, their words and numbers.  (Cache maintenance runs without numpy.)"""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     "OPGEN_DEBUG": ("1", "0"),
     "OPGEN_FALLBACK": ("raise",),
 }
-"""Every variable that opgen reads, with its words; none for numbers, names and files."""
+"""Every variable that opgen reads, with its words; empty for numbers, names and files."""
 
 
 def word(name: str) -> str:
-    """Return the word of a variable, "" where it is not set.  Raises UserError for one that it does not have."""
+    """Return the word of a variable, "" where it is not set.  Raises UserError for an unknown word."""
     given = os.environ.get(name, "").strip()
     words = SETTINGS[name]
     if given and given not in words:
@@ -42,11 +42,11 @@ def word(name: str) -> str:
 
 
 def shown(text: str) -> str:
-    """A setting's text in a message: the beginning of it."""
+    """Return the beginning of a setting's text, quoted for a message."""
     quoted = repr(text[: _LENGTH + 1])
     return quoted if len(quoted) <= _LENGTH else f"{quoted[: _LENGTH - 3]}..."
 
 
 def whole_number(text: str) -> int | None:
-    """The number that a setting's text is; None if it is none, or has more than 18 digits."""
+    """Return the number that a setting's text denotes; None if it is not a number, or has more than 18 digits."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None

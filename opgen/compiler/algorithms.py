@@ -1,4 +1,4 @@
-"""Which algorithms calls may be computed by: a spec can give an op others than its definition.
+"""Algorithms that calls may be computed by: a spec can give an op others than its definition.
 
     with opgen.algorithms("off"):       # or "default", "all"
         y = nn_ops.op(x)
@@ -7,8 +7,8 @@
     off       the definition only
     all       also optional algorithms, which are faster still and less exact
 
-Outside of such blocks the environment variable OPGEN_ALGORITHMS says which.  A choice holds in the context
-(`contextvars`) that made it.
+Outside of such blocks the environment variable OPGEN_ALGORITHMS decides.  A choice holds in the context (`contextvars`)
+that made it.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _MODES: tuple[Mode, ...] = ("default", "off", "all")
 _asked: ContextVar[Mode | None] = ContextVar("opgen_algorithms", default=None)
 
 asked = _asked.get
-"""What a block asks for; None outside of blocks.  It is asked in every call, so it is the bare lookup."""
+"""The enclosing block's mode; None outside of blocks.  Every call reads it, so it is the bare lookup."""
 
 
 def mode() -> Mode:
-    """What calls may be computed by here and now.  Raises UserError for a word of the environment's without meaning."""
+    """Return the algorithms that calls may use here.  Raises UserError for an unknown word in the environment."""
     return asked() or _known(os.environ.get(VARIABLE) or "default", f"{VARIABLE} is")
 
 

@@ -3,8 +3,8 @@
     spec -> model -> loop -> schedule -> scheduled -> legal -> llvm -> asm -> code
                          \\-> why                          \\-> cuda -> ptx
 
-Each stage is made when it is first asked for, by the same steps for all that compile: calls, programs of graphs,
-libraries, the tuner, listings and `opgen inspect`.
+Each stage is made when it is first requested, by the same steps for every client: calls, programs of graphs, libraries,
+the tuner, listings and `opgen inspect`.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ STAGES: tuple[Stage, ...] = get_args(Stage)
 
 @dataclass(frozen=True)
 class Scheduled:
-    """A schedule, the kernel after it, and the parts that it becomes for a CPU.
+    """A schedule, the scheduled kernel, and its parts for a CPU.
 
-    `first` makes of constants, once, what the `main` part takes after its other inputs.  `in_place` are those of the
-    wanted pairs that share a place.
+    `first` runs once, on constants; the `main` part takes its results after its other inputs.  `in_place` are the
+    requested pairs whose operand and result share a buffer.
     """
 
     schedule: Schedule
@@ -67,12 +67,12 @@ class Scheduled:
 
 @dataclass(frozen=True)
 class Artifact:
-    """What a request becomes."""
+    """A request's stages, each computed on first use and kept."""
 
     request: Compilation
 
     def text(self, stage: Stage) -> str:
-        """A stage as text that ends with a newline."""
+        """Return a stage as text that ends with a newline."""
         text = _TEXTS[stage](self)
         return text if text.endswith("\n") else text + "\n"
 
@@ -82,7 +82,7 @@ class Artifact:
     def choice(self) -> Choice:
         """The kernel by the definition or by an algorithm.
 
-        Raises ArgumentValueError for numbers with which integers of the kernel would not fit.
+        Raises ArgumentValueError for numbers with which the kernel's integers would overflow.
         """
         with kept_proofs():
             return choose(self.request)
@@ -104,12 +104,12 @@ class Artifact:
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """The parameters that the kernel still takes."""
+        """The parameters that the kernel still takes as arguments."""
         return self.loop.parameters
 
     @property
     def arguments(self) -> tuple[int | float | bool, ...]:
-        """The values that the call of the request has for these parameters."""
+        """The values of these parameters in the request's call."""
         if self.request.call is None:
             raise InternalError("a request without a call has no arguments")
         values = self._source.lowered(self.choice.algorithm).values(self.request.call)
@@ -123,28 +123,28 @@ class Artifact:
         return keys.kernel_key(self.loop, self.request, self._target)
 
     def kept(self) -> ObjectCode | None:
-        """The object code that the cache keeps; None if it has none."""
+        """Return the object code from the cache; None if it has none."""
         return pickled.take(self.key, ObjectCode)
 
     def build(self) -> ObjectCode:
-        """Make the object code, and keep it."""
+        """Build the object code, and keep it."""
         made = self._object(self._coded.main)
         pickled.put(self.key, made)
         return made
 
     @cached_property
     def object_code(self) -> ObjectCode:
-        """The object code, with what is to be known to load and call it: from the cache, or built."""
+        """The object code, and the facts needed to load and call it: from the cache, or built."""
         return self.kept() or self.build()
 
     @cached_property
     def scheduled_parts(self) -> Scheduled:
-        """The schedule, and what the kernel becomes by it, to the end of LLVM IR."""
+        """The schedule, the scheduled kernel and its parts, lowered to LLVM IR."""
         return self._scheduled(_texts)
 
     @property
     def schedule(self) -> Schedule:
-        """The steps that turn the loop IR into a fast nest: as given, as tuned, or by the scheduler."""
+        """The steps that turn the loop IR into a fast loop nest: as provided, as tuned, or by the scheduler."""
         return self._on_device[0] if isinstance(self.request.target, Cuda) else self.scheduled_parts.schedule
 
     @property
@@ -171,7 +171,7 @@ class Artifact:
 
     @cached_property
     def code(self) -> bytes:
-        """The object file, or for a CUDA device what its driver loads."""
+        """The object file, or for a CUDA device the image that its driver loads."""
         if isinstance(self.request.target, Cuda):
             return ptx.binary(self.cuda, self.request.target.capability)
         return self._coded.main.code
@@ -193,7 +193,7 @@ class Artifact:
 
     @property
     def in_place(self) -> Pairs:
-        """Those of the request's pairs whose operand and result share a place."""
+        """The request's pairs whose operand and result share a buffer."""
         return self.scheduled_parts.in_place
 
     # Work ------------------------------------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ class Artifact:
 
     @property
     def why(self) -> str:
-        """The plans that the scheduler chose from, with their prices; a note if another schedule is used."""
+        """The plans that the scheduler chose from, with their estimated costs; a note if another schedule is used."""
         if self._is_given:
             raise UserError("--stage why tells how the scheduler chooses, and this schedule was given")
         machine = self._target.machine
@@ -238,7 +238,7 @@ class Artifact:
 
     @property
     def spec(self) -> str:
-        """The op, or the algorithm that is asked for, as its file has it; as it would be written if it is in none."""
+        """The op, or the requested algorithm, as its file has it; as it would be written if no file has it."""
         span = (self._asked or self._source.op).span
         return self.model if span is None else source_lines(span)
 
@@ -266,7 +266,7 @@ class Artifact:
 
     @property
     def in_program(self) -> tuple[str, ...]:
-        """Sentences on the kernel in its program: open sizes, operands in place of results, and work that runs once."""
+        """Sentences on the kernel in its program: open sizes, results in place, and work that runs once."""
         tensors, outputs = self.request.tensors, self.loop.outputs
         told = [f"{name} is open{f', {low} or more' if low else ''}" for name, low in self.request.opening.free]
         told += [f"{outputs[result].name} is written over {tensors[operand]}" for operand, result in self.in_place]
@@ -313,7 +313,7 @@ class Artifact:
 
     @cached_property
     def _coded(self) -> Scheduled:
-        """The parts with their object code, by the first schedule of which that can be made."""
+        """The parts with their object code, by the first schedule for which code generation succeeds."""
         found: Scheduled | None = self.__dict__.get("scheduled_parts")
         if found is not None and (unless_broken(f"the kernel {self.loop.name}", partial(_codes, found)) is not None):
             return found
@@ -321,7 +321,7 @@ class Artifact:
         return found
 
     def _object(self, part: Part) -> ObjectCode:
-        """The object code of a part, and with that of the main one what comes before it."""
+        """Return the object code of a part; the main part's includes that of `first`."""
         names = [x.name for x in self.loop.inputs]
         reads = tuple(names.index(x.name) for x in part.legal.inputs if x.name in names)
         found = ObjectCode(part.code, part.symbol, part.parallel, reads, part.workspace)
@@ -333,7 +333,7 @@ class Artifact:
         return replace(found, in_place=held, first=first, made=self.made)
 
     def _scheduled(self, check: Callable[[Scheduled], object]) -> Scheduled:
-        """The kernel by the first schedule, of those that come into question, which passes a check."""
+        """Return the kernel by the first candidate schedule that passes a check."""
         kernel, target, how = self.loop, self._target, self.request.schedule
 
         def made(schedule: Schedule, after: Kernel) -> Scheduled:
@@ -352,7 +352,7 @@ class Artifact:
             return transfer.built(kernel, like, target, made) if like else tuned.build(kernel, target, made)
 
     def _parts(self, schedule: Schedule, after: Kernel) -> Scheduled:
-        """The parts of a kernel after its schedule: results in place where they may be, and work on constants apart."""
+        """Return the parts of a scheduled kernel: results in place where legal, and constant work hoisted."""
         request = self.request
         tensors = request.tensors
         read = {x.name for x in self.loop.inputs}
@@ -394,5 +394,5 @@ _TEXTS: Mapping[Stage, Callable[[Artifact], str]] = {
 
 
 def source_lines(span: Span) -> str:
-    """The lines of a file where something is."""
+    """Return the source lines of a span."""
     return "\n".join(span.source.line(n) for n in range(span.line, span.end_line + 1))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from opgen.loop.nodes import Kernel
 
 LEAST = 50e-6
-"""Seconds: a definition that takes no longer is kept.  What could be won in many thousand calls goes into the build."""
+"""Seconds: a definition that takes no longer is kept.  A build costs as much as many thousand calls could gain."""
 
 MARGIN = 0.9
 """An algorithm must take no more than this part of the definition's time: an estimate is not a measurement."""
@@ -28,9 +28,9 @@ MARGIN = 0.9
 
 @dataclass(frozen=True)
 class Choice:
-    """The kernel for a request, simplified; its algorithm (None: the definition), and why that one.
+    """The kernel for a request, simplified; its algorithm (None: the definition), and the reason for it.
 
-    `estimates` are seconds by the names of what was compared.
+    `estimates` are seconds by the names of the compared algorithms.
     """
 
     kernel: Kernel
@@ -47,7 +47,7 @@ class Choice:
 def choose(request: Compilation) -> Choice:
     """Choose the kernel of a request.
 
-    Raises ArgumentValueError for numbers with which integers of the kernel would not fit.
+    Raises ArgumentValueError for numbers with which the kernel's integers would overflow.
     """
     source = request.source
     if not isinstance(source, OpVariant):
@@ -65,7 +65,7 @@ def choose(request: Compilation) -> Choice:
 
 
 def _fastest(request: Compilation, source: OpVariant, call: Environment, definition: Kernel) -> Choice:
-    """The choice among an op's definition and its algorithms for a call."""
+    """Choose among an op's definition and its algorithms for a call."""
     if not source.op.algorithms or isinstance(request.target, Cuda):
         return Choice(definition, None, "there is no other", {})
     candidates = list(_candidates(request, source, call))
@@ -104,7 +104,7 @@ def _candidates(request: Compilation, source: OpVariant, call: Environment) -> I
 
 
 def _kernel(request: Compilation, source: OpVariant, algorithm: Algorithm | None = None) -> Kernel:
-    """The kernel of the definition or of an algorithm, with the numbers of the request in place."""
+    """Return the kernel of the definition or of an algorithm, with the numbers of the request in place."""
     kernel = source.lowered(algorithm).lowered.kernel
     if request.call is None:
         return simplify(kernel)
@@ -121,5 +121,5 @@ def takes(algorithm: Algorithm, types: Mapping[str, str], call: Environment | No
 
 
 def definition_of(request: Compilation) -> Compilation:
-    """The same request, computed by the op's definition."""
+    """Return the same request, computed by the op's definition."""
     return replace(request, algorithms="off", algorithm=None)

@@ -1,4 +1,4 @@
-"""Limits of a kernel: the time that each resource of a machine takes at least for the kernel's work."""
+"""Limits of a kernel: the least time that each resource of a machine takes for the kernel's work."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from opgen.machine.gpu import Gpu
 
 @dataclass(frozen=True)
 class Limit:
-    """A resource, the amount of it that a kernel uses, and the amount that there is in a second."""
+    """A resource, the amount of it that a kernel uses, and the amount available per second."""
 
     name: str
     amount: float
@@ -37,7 +37,7 @@ def on_cpu(kernel: Kernel, machine: Machine, threads: int) -> tuple[Limit, ...]:
 
 
 def of_work(movement: Movement, machine: Machine, threads: int) -> tuple[Limit, ...]:
-    """Return the limits of a kernel by its work.  Threads have a core and its caches each; memory they share."""
+    """Return the limits of a kernel by its work.  Each thread has a core and its caches; all threads share memory."""
     executed = movement.executed()
     lanes = machine.vector_bytes / max(4, movement.element_bytes)
     accesses = machine.l1.bytes_per_second / machine.vector_bytes
@@ -53,7 +53,7 @@ def of_work(movement: Movement, machine: Machine, threads: int) -> tuple[Limit, 
 
 
 def issued(executed: Executed, machine: Machine) -> float:
-    """Return the multiply-adds that take time: of two that one instruction makes, one, and none of a matrix unit's."""
+    """Return the multiply-adds that take time: one of each dot-product pair, and none that a matrix unit runs."""
     single = executed.multiply_adds - (executed.paired / 2 if machine.pairs else 0)
     return single - (executed.tiled if machine.tiles else 0)
 

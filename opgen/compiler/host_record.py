@@ -1,4 +1,4 @@
-"""What LLVM says of this machine, kept beside the kernels: for processes that run those where LLVM is not installed."""
+"""LLVM's description of this machine, kept beside the kernels for processes that run those without LLVM installed."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from opgen.cache import location as place
 from opgen.version import VERSION
 
 LIMIT = 1 << 16
-"""The most bytes of the file."""
+"""The largest file that is read, in bytes."""
 _CPU = Path("/proc/cpuinfo")
 _TOLD = ("model name", "flags", "Features", "CPU part", "microcode")
 
 
 @dataclass(frozen=True)
 class Host:
-    """LLVM's triple, CPU and features of this machine, and its own version."""
+    """LLVM's triple, CPU and features of this machine, and LLVM's version."""
 
     triple: str
     cpu: str
@@ -29,7 +29,7 @@ class Host:
 
 
 def keep(host: Host) -> None:
-    """Keep it, unless that was done before or nothing can be kept."""
+    """Keep the record, unless it is already there or nothing can be kept."""
     folder, name = place.location(), _file()
     if folder is None or read() == host:
         return
@@ -41,7 +41,7 @@ def keep(host: Host) -> None:
 
 
 def read() -> Host | None:
-    """What was kept of this machine; None if nothing was."""
+    """Return the record kept for this machine; None if it has none."""
     folder = place.location()
     if folder is None:
         return None
@@ -57,7 +57,7 @@ def read() -> Host | None:
 
 
 def _file() -> str:
-    """A name for this processor and version of opgen."""
+    """Return a file name for this processor and version of opgen."""
     try:
         lines = _CPU.read_text(errors="replace").split("\n\n")[0].splitlines()
     except OSError:

@@ -17,7 +17,7 @@ _ON_STACK = re.compile(r"\(%rsp\)|\[sp[,\]]")
 
 @dataclass(frozen=True)
 class InnerLoop:
-    """A loop of assembly: its lines, the vector registers that it uses, and its accesses of the stack (spills).
+    """A loop in assembly: its lines, the vector registers that it uses, and its stack accesses (spills).
 
     `name` is the variable of the loop IR; empty if it is not known.
     """
@@ -32,10 +32,10 @@ class InnerLoop:
 
 
 def inner_loop(assembly: str, counts: Mapping[str, float]) -> InnerLoop | None:
-    """Return the innermost loop that runs most vector arithmetic, and so takes most of the time; None without loops.
+    """Return the innermost loop with the most vector arithmetic, and so the most time; None without loops.
 
-    Labels of `assembly` have comments with the names of their blocks, by which `counts` tells how often a loop runs;
-    one that it does not have counts once.
+    Labels of `assembly` have comments with the names of their blocks.  By these names `counts` has the number of
+    iterations of a loop; a loop that it does not have counts once.
     """
     lines = assembly.splitlines()
     labels: dict[str, int] = {}
@@ -54,7 +54,7 @@ def inner_loop(assembly: str, counts: Mapping[str, float]) -> InnerLoop | None:
 
 
 def _arithmetic(loop: InnerLoop, count: float) -> tuple[float, float]:
-    """The vector instructions that are run and are neither copies nor zeros, and all lines."""
+    """Return the number of executed vector instructions that are neither copies nor zeros, and of all lines."""
     found = sum(bool(_VECTOR.search(line)) and not _COPY.match(line) for line in loop.lines)
     return count * found, count * len(loop.lines)
 

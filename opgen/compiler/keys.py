@@ -1,4 +1,4 @@
-"""Keys of what is kept: everything that decides the object code of a kernel, and nothing else."""
+"""Cache keys: everything that decides the object code of a kernel, and nothing else."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def machine_identity() -> dict[str, str]:
-    """Named texts, for the key of what is kept (`opgen.cache.entries.key_of`)."""
+    """Return named texts that identify the machine, for `opgen.cache.entries.key_of`."""
     host = toolchain.host()
     return {
         "compiler": toolchain.compiler_fingerprint(),
@@ -29,7 +29,7 @@ def machine_identity() -> dict[str, str]:
 
 
 def code_identity(target: Target, ir: str) -> dict[str, str]:
-    """Everything that decides what object code comes of a text of IR: what `key_of` is given."""
+    """Return everything that decides the object code of an IR text, for `key_of`."""
     return {
         "format": str(entry.FORMAT),
         "opgen": VERSION,
@@ -41,18 +41,18 @@ def code_identity(target: Target, ir: str) -> dict[str, str]:
 
 
 def call_key(spec: str, op: str, numbers: Mapping[str, object], algorithms: str) -> str:
-    """The key of the kernel for a call of an op of the spec with that hash, told without reading the spec.
+    """Return the key of the kernel for a call of an op of the spec with that hash, without reading the spec.
 
-    `numbers` are all that the call has: types, words and integers by name.  `algorithms` are those that are wanted.
+    `numbers` are all values of the call: types, words and integers by name.  `algorithms` is the requested mode.
     """
     identity = {"spec": spec, "op": op, "algorithms": algorithms, **machine_identity()}
     return cache.key_of({**identity, **{name: repr(value) for name, value in numbers.items()}})
 
 
 def request_key(request: Compilation, target: Target, *holders: str) -> str:
-    """The key of what becomes of a request, found without lowering its op where all numbers of the call are bound.
+    """Return the key of a request's results, without lowering its op where all numbers of the call are bound.
 
-    `holders` are files or packages whose source decides the form of what is kept under the key.
+    `holders` are files or packages whose source decides the format of the entry under the key.
     """
     return cache.key_of(
         {
@@ -79,7 +79,7 @@ def _source(request: Compilation) -> str:
 
 
 def _numbers(request: Compilation) -> object:
-    """The numbers of a call that are in its kernel."""
+    """Return the numbers of a call that are constants in its kernel."""
     from opgen.compiler.request import OpVariant
 
     source, call = request.source, request.call
@@ -96,9 +96,9 @@ def _numbers(request: Compilation) -> object:
 
 
 def kernel_key(kernel: Kernel, request: Compilation, target: Target) -> str:
-    """The key of the object code of a (simplified) kernel, whatever op it came from.
+    """Return the key of the object code of a (simplified) kernel, whichever op it came from.
 
-    A kernel with a workspace of its caller's has the key for a name: it is the same under all names.
+    A kernel with a workspace of its caller's is named by the key, so its own name does not count.
     """
     from opgen.loop.canonical import canonical
 
@@ -122,7 +122,7 @@ def kernel_key(kernel: Kernel, request: Compilation, target: Target) -> str:
 
 
 def _tuned(kernel: Kernel, request: Compilation, target: Target) -> str:
-    """The tuned schedule that a kernel gets; all of them where that of another is transferred to it."""
+    """Return the tuned schedule of a kernel; the digest of all where another one's schedule is transferred to it."""
     if request.schedule != "tuned":
         return ""
     if request.opening.like:
@@ -132,18 +132,18 @@ def _tuned(kernel: Kernel, request: Compilation, target: Target) -> str:
 
 
 def symbol(key: str) -> str:
-    """The name of a kernel whose key is its name."""
+    """Return the name of a kernel that is named by its key."""
     return f"kernel_{key[:16]}"
 
 
 def first_key(symbol: str, target: Target) -> str:
-    """The key of the object code of a kernel that runs once on constants, by its symbol."""
+    """Return the key of the object code of a kernel that runs once on constants, by its symbol."""
     identity = {**code_identity(target, symbol), "compiler": toolchain.compiler_fingerprint()}
     return cache.key_of({**identity, "machine": repr(target.machine), "tuned": tuned.digest()})
 
 
 def symbol_of_first(first: Kernel) -> str:
-    """The name of a kernel that runs once on constants: kernels for other sizes may begin with the same."""
+    """Return the name of a kernel that runs once on constants; kernels for other sizes may share it."""
     from opgen.loop.canonical import canonical
 
     return f"first_{cache.key_of({'text': toolchain.listing(canonical(first))})[:16]}"

@@ -1,6 +1,6 @@
-"""The numbers that a call gives a kernel, which must be such that the kernel means what it says (`opgen.lower.limits`).
+"""Checks of the numbers that a call gives a kernel: they must fit the kernel's integers (`opgen.lower.limits`).
 
-It is asked when a call of a new kind comes, not when one is made again.
+They run for the first call of a kind, not for repeated ones.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Number: TypeAlias = "int | float | bool"
 
 
 class CheckedKernel:
-    """A lowered kernel, and the limits of what calls may give it."""
+    """A lowered kernel, and the limits of its arguments."""
 
     def __init__(self, op: OpSpec, lowered: Lowered) -> None:
         self.lowered = lowered
@@ -31,7 +31,7 @@ class CheckedKernel:
         self._limits: Limits | None = None
 
     def values(self, call: Environment) -> dict[str, Number]:
-        """What a call passes for each parameter.  Raises ArgumentValueError if that cannot be, or would not do."""
+        """Return the value of each parameter.  Raises ArgumentValueError if one cannot be computed or does not fit."""
         names = [p.name for p in self.lowered.kernel.parameters]
         found = [self._value(e, call) for e in self.lowered.arguments]
         self._check(found)

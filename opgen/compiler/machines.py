@@ -1,8 +1,8 @@
-"""The numbers of the processor that runs this process: read, measured, assumed, or given by its owner.
+"""The numbers of the processor that runs this process: read, measured, assumed, or provided by its owner.
 
-What was measured (`opgen doctor --measure`) lies in the cache's directory as a small JSON file, one for each processor
-and version of opgen.  Nothing is ever measured on the way: without that file, rates are assumed.  What was observed to
-tell people how far off these are (`opgen inspect --stage why`) lies in a file of its own, and decides nothing.
+Measurements (`opgen doctor --measure`) are kept in the cache's directory as a small JSON file, one for each processor
+and version of opgen.  Nothing is ever measured implicitly: without that file, rates are assumed.  Observed errors of
+these numbers (shown by `opgen inspect --stage why`) are in a file of their own, and decide nothing.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ MEASURED = (
     *("fma_per_second", "latency", "pairs", "memory_bytes_per_second"),
     *(f"l{n}.bytes_per_second" for n in (1, 2, 3)),
 )
-"""The numbers that a measurement gives."""
+"""The numbers that a measurement provides."""
 
 
 def describe(target: Target) -> Described:
-    """The numbers of this machine, whose LLVM target is given, and where each comes from.  Raises MachineFileError."""
+    """Return the numbers of this machine for its LLVM target, and the origin of each.  Raises MachineFileError."""
     system = read_system()
     vector_bytes = target.vector_bits // 8
     cpu = known_as(target.cpu, target.has)
@@ -53,7 +53,7 @@ def describe(target: Target) -> Described:
 
 
 def measured(target: Target, system: System, kind: str = "machine") -> dict[str, Number]:
-    """What was measured of this machine and kept; nothing if there is no such file, or it is not what was kept."""
+    """Return the measurements kept for this machine; empty if the file is missing or invalid."""
     folder = place.location()
     if folder is None:
         return {}
@@ -79,7 +79,7 @@ def _is_measured(name: str, value: object) -> bool:
 
 
 def keep(target: Target, values: dict[str, Number], kind: str = "machine") -> Path | None:
-    """Keep what was measured for later processes; where, or None if nothing can be kept."""
+    """Keep measurements for later processes; return the path, or None if nothing can be kept."""
     folder, name = place.location(), _file(target, read_system(), kind)
     if folder is None:
         return None
@@ -92,6 +92,6 @@ def keep(target: Target, values: dict[str, Number], kind: str = "machine") -> Pa
 
 
 def _file(target: Target, system: System, kind: str) -> str:
-    """A name for this processor and version: another processor in the same home directory has another."""
+    """Return a file name for this processor and version; it differs between processors of a shared home."""
     identity = "\n".join((VERSION, target.cpu, target.features, system.model, repr(sorted(system.values.items()))))
     return f"{kind}-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.json"

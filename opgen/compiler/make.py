@@ -1,4 +1,4 @@
-"""The door to compilation: one function from a request to its artifact."""
+"""Entry point of compilation: one function from a request to its artifact."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from opgen.compiler.request import Compilation
 
 
 def artifact(request: Compilation) -> Artifact:
-    """Return what a request becomes; each stage is made when it is first asked for."""
+    """Return the artifact of a request; each stage is made when it is first requested."""
     return Artifact(request)

@@ -1,7 +1,7 @@
-"""The registers of a matrix unit (AMX), which a process must ask its system for before it may use them.
+"""The registers of a matrix unit (AMX), which a process must request from the system before it may use them.
 
-The answer holds for all threads of the process, and for its forks.  Linux refuses where a thread's stack for signals is
-too small for what it would have to save there.
+The answer holds for all threads of the process, and for its forks.  Linux refuses if a thread's signal stack is too
+small to save the registers.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import sys
 _ARCH_PRCTL = 158
 """The system call's number on x86-64."""
 _REQUEST = 0x1023
-"""ARCH_REQ_XCOMP_PERM, of Linux 5.16 and later: ask for a part of the processor's state by its number."""
+"""ARCH_REQ_XCOMP_PERM, of Linux 5.16 and later: request a component of the processor's state by its number."""
 _TILE_DATA = 18
 
 
 @functools.cache
 def granted() -> bool:
-    """Whether this process may use the registers; asks for them the first time."""
+    """Return True if this process may use the registers; request them the first time."""
     import ctypes  # neither is needed to look at the cache
     import platform
 

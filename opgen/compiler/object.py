@@ -1,4 +1,4 @@
-"""Object code of kernels, and what is to be known to load and call it: what the cache keeps of an artifact."""
+"""Object code of kernels, and the facts needed to load and call it: the cached form of an artifact."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ObjectCode:
-    """The object file of a kernel, whatever op it came from.
+    """The object file of a kernel, whichever op it came from.
 
-    `parallel`: threads can share its work.  `workspace` is the temporary memory that its caller gives; None if it has
-    it from functions.  `reads` are the positions of its inputs among those of the kernel before its schedule; after
-    them it takes the buffers in `made`, which `first` makes once, of constants alone.  `in_place` are the operands (by
-    position) that it finds where it leaves results (by position): these operands it does not take.
+    `parallel`: threads can share its work.  `workspace` is the temporary memory that its caller provides; None if it
+    calls functions for it.  `reads` are the positions of its inputs among those of the unscheduled kernel.  After them
+    it takes the buffers in `made`, which `first` computes once, from constants alone.  `in_place` pairs operands with
+    results, by position: such an operand is read from the result's buffer, and is not an argument.
     """
 
     code: bytes

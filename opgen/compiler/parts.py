@@ -1,4 +1,4 @@
-"""A kernel that the emitter takes, and what comes of it: LLVM IR, assembly, object code."""
+"""A legal kernel and its generated code: LLVM IR, assembly, object code."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from opgen.loop.nodes import Alloc, Buffer, For, Kernel, Stmt
 from opgen.loop.walk import loops_in, parts
 
 Heap: TypeAlias = "tuple[tuple[Buffer, bool], ...]"
-"""Buffers on the heap, each with True if every thread of a parallel loop has one."""
+"""Buffers on the heap, each with True if every thread of a parallel loop has its own."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Part:
 
     @cached_property
     def workspace(self) -> RoomNeeded | None:
-        """The temporary memory that the caller gives; None if the kernel has it from functions."""
+        """The temporary memory that the caller provides; None if the kernel calls functions for it."""
         return room_of(self.legal) if self.memory == "caller" else None
 
     @property
@@ -62,7 +62,7 @@ class Part:
 
     @cached_property
     def inner_loop(self) -> InnerLoop | None:
-        """The inner loop in the assembly that runs most vector arithmetic; None if there is no loop."""
+        """The inner loop in the assembly that runs most vector arithmetic; None without loops."""
         bound = self.legal.is_bound
         runs = Movement(self.legal).runs() if bound else {}
         return inner_loop(toolchain.commented_assembly(self.llvm, self.target, bound), runs)
@@ -82,6 +82,6 @@ def _heap(s: Stmt, parallel: bool) -> Iterator[tuple[Buffer, bool]]:
 
 
 def _inside_library(ir: str, symbol: str, memory: LibraryFunctions) -> str:
-    """The library's own functions in place of malloc and free, and an entry that stays inside the library."""
+    """Return IR that calls the library's own malloc and free, with an entry hidden in the library."""
     ir = re.sub(r"@(malloc|free)\(", rf"@{memory.prefix}_\1(", ir)
     return ir.replace(f"define i32 @{symbol}(", f"define hidden i32 @{symbol}(")

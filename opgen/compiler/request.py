@@ -21,8 +21,9 @@ Pairs: TypeAlias = "tuple[tuple[int, int], ...]"
 """Positions: of an operand among an op's tensors, of a result among its outputs."""
 
 How: TypeAlias = Literal["tuned", "automatic", "finished"]
-"""Where a schedule comes from: tuned ones before automatic ones, automatic ones only, or none at all, since the kernel
-is one that the emitter takes.
+"""Source of a schedule: tuned ones before automatic ones, automatic ones only, or none.
+
+A finished kernel needs none: the emitter takes it as it is.
 """
 
 
@@ -36,21 +37,21 @@ class OpVariant:
     _lowered: dict[str | None, CheckedKernel] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def lowered(self, algorithm: Algorithm | None = None) -> CheckedKernel:
-        """The generic kernel of the op's definition, or of one of its algorithms."""
+        """Return the generic kernel of the op's definition, or of one of its algorithms."""
         name = None if algorithm is None else algorithm.name
         if name not in self._lowered:
             self._lowered[name] = CheckedKernel(self.op, lower(self.module, self.op, self.variant, algorithm))
         return self._lowered[name]
 
     def integers(self, call: Environment, algorithm: Algorithm | None = None) -> dict[str, int]:
-        """The values that a call has for all parameters of the generic kernel but floats."""
+        """Return the call's values for all parameters of the generic kernel but floats."""
         checked = self.lowered(algorithm)
         values = checked.values(call)
         return {p.name: int(values[p.name]) for p in checked.lowered.kernel.parameters if not p.dtype.is_float}
 
     @cached_property
     def identity(self) -> str:
-        """A sha256 of all that the variant is, the same in every process."""
+        """Return a sha256 of the variant's contents, the same in every process."""
         words = sorted(self.variant.types.items()), sorted(self.variant.values.items())
         return hashlib.sha256(repr((self.op, self.module.functions, words)).encode()).hexdigest()
 
@@ -65,15 +66,16 @@ class Cuda:
 
 @dataclass(frozen=True)
 class LibraryFunctions:
-    """A library's own functions for temporary memory, `PREFIX_malloc` and `PREFIX_free`, and a kernel that nothing
-    outside the library sees.
+    """A library's own functions for temporary memory, `PREFIX_malloc` and `PREFIX_free`.
+
+    The kernel is not visible outside the library.
     """
 
     prefix: str
 
 
 Memory: TypeAlias = Literal["malloc", "caller"] | LibraryFunctions
-"""Source of temporary memory: the C library, a workspace that the caller gives, or functions of the library."""
+"""Source of temporary memory: the C library, a workspace from the caller, or functions of the library."""
 
 
 @dataclass(frozen=True)
@@ -81,9 +83,9 @@ class Compilation:
     """A request for a kernel.
 
     `source` is an op's variant, or a kernel in loop IR.  With a `call` its numbers are bound, but for those that an
-    `opening` leaves open; without one the kernel is for all sizes.  Of `algorithms` the one that is estimated to be
-    fastest is taken, unless one is named (`algorithm`).  The op's tensors at the positions in `constants` never change.
-    Operands may be `in_place` of results.
+    `opening` leaves open; without one the kernel is for all sizes.  Of `algorithms` the one with the shortest estimated
+    time is taken, unless one is named (`algorithm`).  The op's tensors at the positions in `constants` never change.
+    `in_place` pairs operands with results that may share their buffer.
     """
 
     source: OpVariant | Kernel
@@ -99,6 +101,6 @@ class Compilation:
 
     @property
     def tensors(self) -> tuple[str, ...]:
-        """The names of the op's tensors, or of the inputs of a kernel that is given: what positions count in."""
+        """The names of the op's tensors, or of a provided kernel's inputs: positions in requests refer to them."""
         source = self.source
         return tuple(x.name for x in (source.op.tensors if isinstance(source, OpVariant) else source.inputs))

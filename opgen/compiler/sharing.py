@@ -1,8 +1,8 @@
-"""Which kernels are worth the threads that share their work.
+"""The rule that decides which kernels threads share.
 
-The rule is one, for calls from Python and for the C library: a kernel that takes less than WORTH_SHARING is run by the
-thread that calls it.  Where a kernel's sizes are numbers, its time is `opgen.schedule.estimate.seconds`; where they are
-parameters, `work_of` gives what a call's numbers are put into.
+Calls from Python and the C library use the same rule: a kernel that takes less than WORTH_SHARING is run by the calling
+thread.  Where a kernel's sizes are numbers, its time is `opgen.schedule.estimate.seconds`.  Where they are parameters,
+`work_of` returns expressions that a call's numbers are put into.
 """
 
 from __future__ import annotations
@@ -19,15 +19,17 @@ if TYPE_CHECKING:
     from opgen.machine import Machine
 
 WORTH_SHARING = 2e-5
-"""Seconds on one core, by an estimate that is two to three times what well scheduled kernels take.  To fork and join
-takes a few microseconds where threads are awake, and several times as much where they are not.
+"""Seconds on one core, by an estimate that is two to three times the time of well scheduled kernels.
+
+To fork and join takes a few microseconds where threads are awake, and several times as much where they are not.
 """
 
 
 @dataclass(frozen=True)
 class Work:
-    """About how long a kernel takes: seconds in any case, for each operation and for each byte; and how many of these
-    there are, as integers over the kernel's parameters.
+    """Approximate work of a kernel: fixed seconds, and seconds for each operation and each byte.
+
+    `operations` and `bytes` are integer expressions over the kernel's parameters.
     """
 
     always: float
@@ -38,17 +40,17 @@ class Work:
 
 
 def is_for_one(kernel: Kernel, machine: Machine) -> bool:
-    """Return True if the thread that calls a (simplified) kernel is to do all its work, parallel loops or not."""
+    """Return True if the calling thread is to do all work of a (simplified) kernel, parallel loops or not."""
     from opgen.schedule.estimate import seconds  # programs from the cache take the rule, and no scheduler
 
     return kernel.is_bound and seconds(kernel, machine) < WORTH_SHARING
 
 
 def work_of(kernel: Kernel, machine: Machine) -> Work:
-    """The work of a kernel whose sizes are parameters: `opgen.schedule.estimate` without what needs numbers.
+    """Return the work of a kernel whose sizes are parameters; compare `opgen.schedule.estimate`, which needs numbers.
 
-    Each nest reads and writes what it touches once, at the rate of the second cache; more than that is more than
-    WORTH_SHARING.
+    Each loop nest reads and writes its buffers once, at the rate of the second cache.  More traffic than that means
+    more time than WORTH_SHARING.
     """
     from opgen.schedule.cost.calibration import NEST
 
@@ -87,7 +89,7 @@ def _bytes(buffer: Buffer) -> Expr:
 
 
 def _operations(s: Stmt) -> Expr:
-    """Arithmetic on floats, each time the bytes of its type; of two branches, the one that takes longer."""
+    """Return the float arithmetic, weighted by the bytes of its type; the slower of two branches."""
     match s:
         case Store():
             return b.index(sum(_cost(e) for e in walk_expr(s.value)))
@@ -109,14 +111,14 @@ def _operations(s: Stmt) -> Expr:
 
 
 def _divisible(e: Expr) -> Expr:
-    """A quotient or remainder that there is for any numbers: what is not taken counts, too."""
+    """Return a quotient or remainder that is defined for any numbers: branches not taken are counted, too."""
     if isinstance(e, Binary) and e.op in ("floordiv", "mod") and not isinstance(e.right, Const):
         return b.binary(e.op, e.left, b.maximum(e.right, 1))
     return e
 
 
 def _sum(terms: Iterator[Expr]) -> Expr:
-    """A sum in pairs: one after the other, the terms of hundreds of nests would be an expression of that depth."""
+    """Return a balanced sum: a sequential one over hundreds of loop nests would be an expression of that depth."""
     left: list[Expr] = [b.index(0), *terms]
     while len(left) > 1:
         left = [b.add(*left[at : at + 2]) if at + 1 < len(left) else left[at] for at in range(0, len(left), 2)]

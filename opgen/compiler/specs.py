@@ -1,7 +1,7 @@
-"""Resolved specs, kept in the kernel cache: reading a text takes a fifth of a second, its model a few milliseconds.
+"""Resolved specs, kept in the kernel cache: parsing a text takes a fifth of a second, loading its model milliseconds.
 
-Entries are pickled, and kept under everything that decides what they are; as those of `opgen.runtime.call.index` they
-are checked whole, and lie in a folder that belongs to the user alone.
+Entries are pickled, and kept under everything that decides their contents.  Like those of `opgen.runtime.call.index`
+they are verified in full, and are in a folder that belongs to the user alone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def load(path: Path, text_hash: str | None) -> Module:
-    """The model of a spec file whose text, with all that it imports, has this hash (None: not known, and not kept).
+    """Return the model of a spec file; `text_hash` is the hash of its text and its imports (None: unknown, not kept).
 
     Raises DiagnosticError with all mistakes of the text.
     """

@@ -1,9 +1,9 @@
-"""Kernels whose sizes are open as far as a model's sizes vary, and no further.
+"""Symbolic specialisation: kernels whose sizes are open as far as a model's sizes vary, and no further.
 
-What a node's kernel could be given are the integers of a call: sizes, strides, what follows from them.  In one model
-most of them never change, and of those that do most are another one plus a number.  A kernel for all other calls has
-the former in place and the latter in terms of one parameter, so that its loops are almost those of a kernel for one
-call; its schedule is that of such a kernel, carried over (`transfer.py`).
+A node's kernel takes the integers of a call: sizes, strides, values derived from them.  In one model most of them never
+change, and most of those that do equal another one plus a number.  A kernel for all other calls has the former as
+constants and the latter in terms of one parameter.  So its loops are almost those of a kernel for one call, and its
+schedule is transferred from such a kernel (`transfer.py`).
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from opgen.loop.nodes import Kernel
 from opgen.passes.simplify import simplify
 
 LEAST = (64, 16, 0)
-"""What a kernel may count on of a parameter: that it is at least one of these.  Tiles want to be filled once."""
+"""Lower bounds that a kernel may assume of a parameter, tried in order.  Tiles should be full at least once."""
 
 REMEMBERED = 32
-"""How many calls of a node are remembered, to see what stays the same between its integers."""
+"""Number of calls of a node that are remembered, to find constant differences between its integers."""
 
 
 @dataclass(frozen=True)
 class Opening:
-    """Which integers of a call a kernel is given, in the place of its own.
+    """The integers of a call that a kernel takes as parameters, and those derived from them.
 
-    `free` are parameters, each with the least value that it may have (None: any); `told` are other integers: each is a
-    free one plus a number.  All else has the value that it has in the call.  `like` are values of the free ones in a
-    typical call, for which the kernel is scheduled; no result depends on them but by roundings.
+    `free` are parameters, each with its least value (None: any); `told` are integers that equal a free one plus a
+    number. All others have their value in the call.  `like` are typical values of the free ones, for which the kernel
+    is scheduled; they affect results only by rounding.
     """
 
     free: tuple[tuple[str, int | None], ...] = ()
@@ -39,11 +39,11 @@ class Opening:
 
     @property
     def names(self) -> frozenset[str]:
-        """The integers whose values the kernel has not in it."""
+        """The integers whose values are not constants in the kernel."""
         return frozenset([name for name, _ in self.free] + [name for name, _, _ in self.told])
 
     def require(self, values: Mapping[str, float]) -> None:
-        """Raises InternalError if the kernel is not for a call with these integers."""
+        """Raise InternalError if the kernel is not for a call with these integers."""
         for name, least in self.free:
             if least is not None and values[name] < least:
                 raise InternalError(f"a kernel for '{name}' of {least} and more is given {values[name]}")
@@ -53,11 +53,11 @@ class Opening:
 
 
 CLOSED = Opening()
-"""Of a kernel for the sizes of one call."""
+"""The opening of a kernel for the sizes of one call."""
 
 
 def opened(kernel: Kernel, values: Mapping[str, float], opening: Opening) -> Kernel:
-    """The kernel of all calls that differ from one with these integers in what is open alone.  Floats stay open."""
+    """Return the kernel of all calls that differ from these values only in the open integers.  Floats stay open."""
     kept = {p.name: values[p.name] for p in kernel.parameters if not p.dtype.is_float and p.name not in opening.names}
     told = {name: b.add(b.var(other), offset) for name, other, offset in opening.told}
     least = {name: least for name, least in opening.free if least is not None}
@@ -72,12 +72,12 @@ class History:
         self._unlike: set[tuple[str, str]] = set()
 
     def add(self, values: Mapping[str, int]) -> None:
-        """Note the integers of a call; of many calls the first and the last ones."""
+        """Note the integers of a call; of many calls the first and the last ones are kept."""
         self._calls = [call for call in self._calls if call != values] + [dict(values)]
         del self._calls[REMEMBERED // 2 : -REMEMBERED // 2]
 
     def opening(self) -> Opening:
-        """What has varied.  It holds for the call that was noted last."""
+        """Return the opening that covers the calls so far.  It holds for the call that was noted last."""
         last = self._calls[-1]
         free: list[str] = []
         told: list[tuple[str, str, int]] = []
@@ -96,7 +96,7 @@ class History:
         return Opening(tuple(zip(free, least, strict=True)), tuple(told), tuple((name, like[name]) for name in free))
 
     def _goes_with(self, name: str, other: str) -> bool:
-        """Whether an integer has always been another one plus the same number."""
+        """Return True if an integer has always been another one plus the same number."""
         if (name, other) not in self._unlike and len({call[name] - call[other] for call in self._calls}) > 1:
             self._unlike.add((name, other))
         return (name, other) not in self._unlike

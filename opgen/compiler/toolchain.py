@@ -1,8 +1,8 @@
-"""The one door to the code generator and LLVM.
+"""The single interface to the code generator and LLVM.
 
-They are imported on the first use, not with this module: importing the runtime, counting threads or looking after the
-cache never loads LLVM.  The import is made under the build lock, so that no fork finds a module half imported (a child
-would wait for ever for the thread that was importing it).
+They are imported on first use, not with this module.  Importing the runtime, counting threads or maintaining the cache
+never loads LLVM.  The import happens under the build lock, so that no fork finds a module half imported: a child would
+wait for ever for the thread that was importing it.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 
 class NoCompilerError(UserError, ImportError):
-    """A kernel has to be built, and what builds it is not installed."""
+    """A kernel has to be built, and a package that building needs is not installed."""
 
 
 @functools.cache
 def has_llvm() -> bool:
-    """Whether LLVM is installed; without it kernels run that were built already, and none is built."""
+    """Return True if LLVM is installed; without it only kernels that are already built run."""
     try:
         return importlib.util.find_spec("llvmlite") is not None
     except (ImportError, ValueError):
@@ -43,7 +43,7 @@ def has_llvm() -> bool:
 def _load(module: str) -> None:
     """Import a module that the caller is about to import from.
 
-    Raises NoCompilerError if it needs what is not installed.
+    Raises NoCompilerError if a package that it needs is not installed.
     """
     with BUILD:
         try:
@@ -53,7 +53,7 @@ def _load(module: str) -> None:
 
 
 def missing(error: ModuleNotFoundError) -> Exception:
-    """What to raise where a module is not found: of opgen's own none is ever missing."""
+    """Return the exception to raise for a missing module; opgen's own modules are never missing."""
     name = (error.name or "").partition(".")[0]
     if name not in ("llvmlite", "lark"):
         return error
@@ -65,7 +65,7 @@ def missing(error: ModuleNotFoundError) -> Exception:
 
 @functools.lru_cache(maxsize=1)
 def host() -> Target:
-    """The processor that runs this process, with its numbers.  Raises MachineFileError if those given are wrong."""
+    """Return this process's processor, with its numbers.  Raises MachineFileError if provided ones are wrong."""
     _load("opgen.codegen.llvm.target")
     _load("opgen.compiler.machines")
     from opgen.codegen.llvm.target import Target
@@ -84,7 +84,7 @@ def host() -> Target:
 
 
 def target(name: str) -> Target:
-    """The target of that name (see `Target.from_name`); `host` with its numbers."""
+    """Return the target of that name (see `Target.from_name`); `host` with its numbers."""
     if name == "host":
         return host()
     _load("opgen.codegen.llvm.target")
@@ -94,7 +94,7 @@ def target(name: str) -> Target:
 
 
 def listing(kernel: Kernel) -> str:
-    """The text of a scheduled kernel, which says all that the emitter goes by."""
+    """Return the text of a scheduled kernel, which contains everything that the emitter uses."""
     _load("opgen.loop.print")
     from opgen.loop.print import print_kernel
 
@@ -102,7 +102,7 @@ def listing(kernel: Kernel) -> str:
 
 
 def emit(kernel: Kernel, target: Target, workspace: bool = False) -> str:
-    """The LLVM IR of a scheduled kernel; with a `workspace` its caller gives it temporary memory."""
+    """Return the LLVM IR of a scheduled kernel; with `workspace` its caller provides temporary memory."""
     _load("opgen.codegen.llvm.emit")
     from opgen.codegen.llvm.emit import emit as emit_kernel
 
@@ -110,7 +110,7 @@ def emit(kernel: Kernel, target: Target, workspace: bool = False) -> str:
 
 
 def entry_name(kernel: Kernel) -> str:
-    """The symbol under which the emitted kernel is found."""
+    """Return the symbol of the emitted kernel."""
     _load("opgen.codegen.llvm.emit")
     from opgen.codegen.llvm.emit import entry_name as symbol
 
@@ -118,7 +118,7 @@ def entry_name(kernel: Kernel) -> str:
 
 
 def assembly(ir: str, target: Target, bound: bool = False) -> str:
-    """Assembly for the target, from LLVM IR; `bound` as for object code."""
+    """Return assembly for the target, from LLVM IR; `bound` as for object code."""
     _load("opgen.codegen.llvm.compile")
     from opgen.codegen.llvm import compile as compiler
 
@@ -126,7 +126,7 @@ def assembly(ir: str, target: Target, bound: bool = False) -> str:
 
 
 def commented_assembly(ir: str, target: Target, bound: bool = False) -> str:
-    """The same assembly, at each label the name of its block in the IR."""
+    """Return the same assembly, with the IR name of each block as a comment at its label."""
     _load("opgen.codegen.llvm.compile")
     from opgen.codegen.llvm import compile as compiler
 
@@ -134,7 +134,7 @@ def commented_assembly(ir: str, target: Target, bound: bool = False) -> str:
 
 
 def object_code(ir: str, target: Target, bound: bool = False) -> bytes:
-    """An object file for the target, from LLVM IR; `bound`: of a kernel whose sizes are all numbers."""
+    """Return an object file for the target, from LLVM IR; `bound`: all sizes of the kernel are numbers."""
     _load("opgen.codegen.llvm.compile")
     from opgen.codegen.llvm import compile as compiler
 
@@ -142,7 +142,7 @@ def object_code(ir: str, target: Target, bound: bool = False) -> bytes:
 
 
 def llvm_version() -> str:
-    """LLVM's version, such as `22.1.0`."""
+    """Return LLVM's version, such as `22.1.0`."""
     if not has_llvm():
         return _known().llvm
     _load("opgen.codegen.llvm.compile")
@@ -152,7 +152,7 @@ def llvm_version() -> str:
 
 
 def _known() -> known.Host:
-    """What LLVM said of this machine when it was there."""
+    """Return LLVM's kept description of this machine.  Raises NoCompilerError if there is none."""
     found = known.read()
     if found is None:
         raise missing(ModuleNotFoundError("llvmlite", name="llvmlite"))
@@ -161,13 +161,13 @@ def _known() -> known.Host:
 
 @functools.lru_cache(maxsize=1)
 def emitter_fingerprint() -> str:
-    """A hash of the source of the emitter and what it goes by: another never meets the code of this one in a cache."""
+    """Return a hash of the emitter's sources and its inputs': other versions never find this one's code."""
     return fingerprint("loop", "passes", "codegen/llvm")
 
 
 @functools.lru_cache(maxsize=1)
 def compiler_fingerprint() -> str:
-    """A hash of the source of everything between a spec and object code: what decides which code a call gets."""
+    """Return a hash of all sources between a spec and object code: they decide which code a call gets."""
     own = ("dtypes.py", "diagnostics", "compiler")
     return fingerprint(
         *own, "machine", "spec", "grad", "loop", "lower", "passes", "schedule", "codegen/llvm", "runtime"
@@ -176,7 +176,7 @@ def compiler_fingerprint() -> str:
 
 @functools.lru_cache(maxsize=16)
 def fingerprint(*rooms: str) -> str:
-    """A hash over the files of some rooms (or single files; `.`: all): their names and contents."""
+    """Return a hash over the files of some packages (or single files; `.`: all): their names and contents."""
     digest = hashlib.sha256()
     for path, content in _sources().items():
         if any(room in (".", path) or path.startswith(f"{room}/") for room in rooms):
@@ -186,7 +186,7 @@ def fingerprint(*rooms: str) -> str:
 
 @functools.cache
 def _sources() -> dict[str, bytes]:
-    """The sha256 of each file of opgen's own, by its path, in order: each is read once."""
+    """Return the sha256 of each of opgen's own files by its path, in order; each file is read once."""
     root = Path(__file__).parent.parent
     found: dict[str, bytes] = {}
     for folder, folders, names in os.walk(root):

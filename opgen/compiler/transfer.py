@@ -1,9 +1,9 @@
-"""A kernel with open sizes by the schedule of one for a typical call.
+"""Schedule transfer: a kernel with open sizes gets the schedule of one for a typical call.
 
 The schedule is found where all numbers are known.  Its steps name loops and buffers, which both kernels have, so they
-are taken again where sizes are open: a tile that divides one size is taken with a tail for others, and what the numbers
-proved to be done once is allowed to be done where it is.  Steps prove what they need of a kernel before they change it;
-one that cannot be taken leaves the kernel to the schedule that it has by itself.
+apply again where sizes are open.  A tile that divides one size gets a tail for others.  Work that the numbers proved to
+be done once may be repeated.  Steps prove their preconditions before they change a kernel.  If one does not apply, the
+kernel gets the schedule that it has by itself.
 """
 
 from __future__ import annotations
@@ -31,15 +31,16 @@ from opgen.schedule.steps import ComputeAt, Split, Step
 T = TypeVar("T")
 
 TAILS: tuple[Tail, ...] = ("overlap", "guard")
-"""What a tile ends with in the place of an exact one, in the order in which it is tried."""
+"""Tails that replace a tile's exact end, in the order in which they are tried."""
 
 FURTHER = (0, 1, 2, 3)
-"""How much larger the sizes are whose schedules are tried: of one that tiles divide it may be that none is carried."""
+"""Increments of the sizes whose schedules are tried: a schedule for sizes that tiles divide may not transfer."""
 
 
 def built(kernel: Kernel, like: Mapping[str, int], target: Target, make: Callable[[Schedule, Kernel], T]) -> T:
-    """Return what `make` makes of a schedule of a (simplified) kernel, whose open integers are typically `like` these,
-    and the kernel after it.
+    """Return the result of `make` for a schedule of a (simplified) kernel and the scheduled kernel.
+
+    `like` are typical values of its open integers.
     """
 
     def attempt() -> T | None:
@@ -52,9 +53,7 @@ def built(kernel: Kernel, like: Mapping[str, int], target: Target, make: Callabl
 
 
 def _carried(kernel: Kernel, like: Mapping[str, int], further: int, target: Target) -> tuple[Schedule, Kernel] | None:
-    """The schedule of the kernel whose open integers are so much further, and this kernel after it; None if that cannot
-    be.
-    """
+    """Return the schedule for typical open integers plus `further`, and this kernel after it; None if that fails."""
     try:
         typical = bind(kernel, {name: value + further for name, value in like.items()})
     except ImpossibleValueError:
@@ -63,8 +62,9 @@ def _carried(kernel: Kernel, like: Mapping[str, int], further: int, target: Targ
 
 
 def carried_over(kernel: Kernel, schedule: Schedule) -> tuple[Schedule, Kernel] | None:
-    """The steps that are taken of a schedule for known sizes, and the kernel after them; None if one cannot be taken
-    where sizes are open.
+    """Return the steps of a schedule for known sizes that apply, and the kernel after them.
+
+    The result is None if a step does not apply where sizes are open.
     """
     limits = Limits.of(kernel)
     taken: list[Step] = []
@@ -81,7 +81,7 @@ def carried_over(kernel: Kernel, schedule: Schedule) -> tuple[Schedule, Kernel] 
 
 
 def _taken(kernel: Kernel, step: Step) -> tuple[Step, Kernel]:
-    """The first form of a step that can be taken, and the kernel after it.  Raises ScheduleError if none can."""
+    """Return the first form of a step that applies, and the kernel after it.  Raises ScheduleError if none does."""
     for form in _weaker(step):
         with contextlib.suppress(ScheduleError):
             return form, run(form, kernel)
@@ -89,7 +89,7 @@ def _taken(kernel: Kernel, step: Step) -> tuple[Step, Kernel]:
 
 
 def _weaker(step: Step) -> Iterator[Step]:
-    """A step, and forms of it that ask less of a kernel."""
+    """Yield a step, and forms of it with weaker preconditions."""
     yield step
     if isinstance(step, Split) and step.tail in ("exact", "overlap"):
         yield from (replace(step, tail=tail) for tail in TAILS if tail != step.tail)

@@ -1,10 +1,10 @@
-"""Schedules that were found by measuring (`opgen tune`), in a file that a person can read: one JSON object a line.
+"""Tuned schedules, found by measuring (`opgen tune`), in a readable file: one JSON object a line.
 
-An entry is for one kernel, told by its loops (whatever op they came from), sizes and types, and one CPU.  The file is
-$OPGEN_TUNED (`off`: none is used), else `tuned.jsonl` in the kernel cache's directory.  A schedule that no longer
-applies to its kernel is marked, and the default one is used: entries are never the reason for an error.
+An entry is for one kernel on one CPU.  Loops, sizes and types identify the kernel, whichever op it came from.  The file
+is $OPGEN_TUNED (`off`: none is used), else `tuned.jsonl` in the kernel cache's directory.  A schedule that no longer
+applies to its kernel is marked, and the default one is used: entries never cause an error.
 
-The file is believed like the kernels beside it: if it and its folder are this user's alone.
+The file is trusted like the kernels beside it: if it and its folder are this user's alone.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ T = TypeVar("T")
 
 VARIABLE = "OPGEN_TUNED"
 LIMIT = 4 * files.MIB
-"""The most bytes of the file: some thousand schedules."""
+"""The largest file, in bytes: some thousand schedules."""
 LINE = 1 << 16
-"""The most bytes of one line."""
+"""The longest line, in bytes."""
 LEAST = 80
-"""The fewest: the names of an entry's fields take as much."""
+"""The shortest line, in bytes: the names of an entry's fields take as much."""
 LARGEST = 1e15
-"""Above every number of an entry."""
+"""An upper bound of every number of an entry."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A schedule for a kernel on a CPU; `call` says for readers what was tuned, times are in microseconds.
+    """A schedule for a kernel on a CPU; `call` describes the tuned call for readers, times are in microseconds.
 
-    `refused` is why the schedule no longer applies, or empty.
+    `refused` is the reason why the schedule no longer applies, or empty.
     """
 
     key: str
@@ -67,7 +67,7 @@ class TunedWarning(UserWarning):
 
 
 def place() -> Path | None:
-    """The file, or None if there is to be none."""
+    """Return the path of the file, or None if tuned schedules are off."""
     named = os.environ.get(VARIABLE, "")
     if named:
         return None if named.strip().lower() in ("off", "0", "no") else absolute(named)
@@ -76,9 +76,9 @@ def place() -> Path | None:
 
 
 def entries() -> tuple[Entry, ...]:
-    """What the file holds; lines that are no entries are passed over.
+    """Return the file's entries; invalid lines are skipped.
 
-    A file that others could have written is not read, and neither is one that is too large: TunedWarning.
+    A file that others could have written, or that is too large, is not read: TunedWarning.
     """
     path = place()
     if path is None:
@@ -102,13 +102,13 @@ def entries() -> tuple[Entry, ...]:
 
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[int]:
-    """A descriptor of the file.  Raises OSError, and UntrustedError if it cannot be believed."""
+    """Yield a descriptor of the file.  Raises OSError, and UntrustedError if it cannot be trusted."""
     with directory.opened(path.parent, create=False) as d, directory.file(d, path.name, LIMIT) as descriptor:
         yield descriptor
 
 
 def _distrusted(path: Path) -> str | None:
-    """Why the file is there and cannot be believed, or None."""
+    """Return the reason why an existing file cannot be trusted, or None."""
     try:
         with _opened(path):
             return None
@@ -119,12 +119,12 @@ def _distrusted(path: Path) -> str | None:
 
 
 _read: dict[tuple[str | int, ...], tuple[Entry, ...]] = {}
-"""The entries of the file as it was last read, by what tells whether it has changed."""
+"""The entries of the file as last read, by a version that changes with the file."""
 
 
 @functools.lru_cache(maxsize=16)
 def _warn(path: str, reason: str) -> None:
-    """Once for each file and reason."""
+    """Warn once for each file and reason."""
     warnings.warn(f"the tuned schedules in {path} are not used: {reason}", TunedWarning, stacklevel=4)
 
 
@@ -150,16 +150,16 @@ def _entry(line: bytes) -> Entry | None:
 
 
 def digest() -> str:
-    """What changes whenever the schedules in use do."""
+    """Return a text that changes whenever the schedules in use do."""
     found = entries()
     text = "\n".join(f"{e.key} {e.schedule}" for e in found if not e.refused)
     return hashlib.sha256(text.encode()).hexdigest() if text else ""
 
 
 def write(kept: Iterable[Entry]) -> None:
-    """Replace the file's contents; the oldest entries go where it would become too large.
+    """Replace the file's contents; the oldest entries are dropped if it would become too large.
 
-    Raises OSError, and UserError if what is written could not be believed.
+    Raises OSError, and UserError if the written file could not be trusted.
     """
     path = place()
     if path is None:
@@ -177,7 +177,7 @@ def write(kept: Iterable[Entry]) -> None:
 
 
 def require_writable() -> None:
-    """Raises UserError if what is found could not be kept, OSError if there can be no such file."""
+    """Raise UserError if tuned schedules could not be kept, OSError if the file cannot exist."""
     path = place()
     if path is not None:
         with _own(path):
@@ -186,7 +186,7 @@ def require_writable() -> None:
 
 @contextlib.contextmanager
 def _own(path: Path) -> Iterator[int]:
-    """The folder of a file that is this user's alone, or is not there yet."""
+    """Yield a descriptor of the folder of a file that is this user's alone, or does not exist yet."""
     try:
         with directory.opened(path.parent, create=True) as d:
             with contextlib.suppress(FileNotFoundError), directory.file(d, path.name, sys.maxsize) as descriptor:
@@ -199,12 +199,12 @@ def _own(path: Path) -> Iterator[int]:
 
 
 def store(entry: Entry) -> None:
-    """Keep an entry in place of any other for its kernel."""
+    """Keep an entry, replacing any other for its kernel."""
     write((*(e for e in entries() if e.key != entry.key), entry))
 
 
 def forget(word: str) -> int:
-    """Drop the entries whose key begins with a word or whose call has it as its op (`all`: every one); how many."""
+    """Drop entries by the beginning of their key or by their op (`all`: every one); return their number."""
     found = entries()
     kept = [e for e in found if word != "all" and not e.key.startswith(word) and e.call.split()[0] != word]
     if len(kept) < len(found):
@@ -216,7 +216,7 @@ def forget(word: str) -> int:
 
 
 def key_of(kernel: Kernel, target: Target) -> str:
-    """The key of a (simplified) kernel on a CPU: its loops, buffers and sizes, whatever it is called."""
+    """Return the key of a (simplified) kernel on a CPU: its loops, buffers and sizes, whatever its name."""
     from opgen.loop.print import print_kernel
 
     text = print_kernel(replace(kernel, name="kernel"))
@@ -224,17 +224,17 @@ def key_of(kernel: Kernel, target: Target) -> str:
 
 
 def scheduled(kernel: Kernel, target: Target) -> tuple[Schedule, Kernel]:
-    """The schedule for a (simplified) kernel, and the kernel after it: the tuned one if there is one that applies."""
+    """Return the schedule for a (simplified) kernel, and the kernel after it: the tuned one if one applies."""
     from opgen.schedule.default import scheduled as by_default
 
     return _tuned(kernel, target) or by_default(kernel, "cpu", target.machine)
 
 
 def build(kernel: Kernel, target: Target, make: Callable[[Schedule, Kernel], T]) -> T:
-    """Return what `make` makes of the schedule of a (simplified) kernel and the kernel after it.
+    """Return the result of `make` for the schedule of a (simplified) kernel and the kernel after it.
 
-    Where that fails with a tuned schedule, which is then marked, the default one is used, and where that fails, too,
-    plain nests.
+    If that fails with a tuned schedule, the schedule is marked and the default one is used.  If that fails, too, plain
+    loop nests are used.
     """
     found = _tuned(kernel, target)
     if found is not None:
@@ -246,7 +246,7 @@ def build(kernel: Kernel, target: Target, make: Callable[[Schedule, Kernel], T])
 
 
 def by_default(kernel: Kernel, target: Target, make: Callable[[Schedule, Kernel], T]) -> T:
-    """Return what `make` makes of a (simplified) kernel by its default schedule, or of plain nests where that fails."""
+    """Return the result of `make` for a (simplified) kernel's default schedule, else for plain loop nests."""
     from opgen.schedule.default import scheduled
     from opgen.schedule.fallback import built
 
@@ -254,7 +254,7 @@ def by_default(kernel: Kernel, target: Target, make: Callable[[Schedule, Kernel]
 
 
 def entry_for(kernel: Kernel, target: Target) -> Entry | None:
-    """The entry of a (simplified) kernel, if there is one that was not refused."""
+    """Return the entry of a (simplified) kernel, if it has one that was not refused."""
     usable = {e.key: e for e in entries() if not e.refused}
     return usable.get(key_of(kernel, target)) if usable else None
 
@@ -285,7 +285,7 @@ def _mark(key: str, reason: str) -> None:
 
 
 def finding() -> str:
-    """The file and what it holds, for `opgen doctor`."""
+    """Return a summary of the file and its contents, for `opgen doctor`."""
     path, found = place(), entries()
     if path is None:
         return "off"

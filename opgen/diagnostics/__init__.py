@@ -1,8 +1,8 @@
 """Places in source text, and the errors that name them.
 
-Two families, told apart by whose fault an error is:
+Errors belong to one of two families, by whose fault they are:
 
-* `UserError`: a mistake in a spec, a schedule, a listing or a call.  It carries a code, where it is, what was expected.
+* `UserError`: a mistake in a spec, a schedule, a listing or a call.  It has a code, a place, and the expected form.
 * `InternalError`: an invariant of opgen itself is broken; it is a bug in opgen, never in its input.
 """
 
@@ -29,7 +29,7 @@ class Source:
         return self.text.split("\n")
 
     def line(self, number: int) -> str:
-        """The text of a line, counted from 1, without its newline."""
+        """Return the text of a line, counted from 1, without its newline."""
         return self.lines[number - 1] if 0 < number <= len(self.lines) else ""
 
 
@@ -47,13 +47,13 @@ class Span:
         return f"{self.source.name}:{self.line}:{self.column}"
 
     def through(self, other: Span) -> Span:
-        """The stretch from the start of this span to the end of the other."""
+        """Return the stretch from the start of this span to the end of the other."""
         return Span(self.source, self.line, self.column, other.end_line, other.end_column)
 
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """One mistake: a stable code, a sentence, a place, and what would mend it."""
+    """One mistake: a stable code, a sentence, a place, and a remedy."""
 
     code: str
     message: str
@@ -67,7 +67,7 @@ class Diagnostic:
             raise InternalError(f"the code '{self.code}' is not declared")
 
     def render(self) -> str:
-        """The message as a compiler prints it: place, sentence, the line itself, a caret, the remedy."""
+        """Return the message as a compiler prints it: place, sentence, the line itself, a caret, the remedy."""
         if self.span is None:
             head = f"error[{self.code}]: {self.message}"
             return head if self.help is None else f"{head}\n  = help: {self.help}"
@@ -93,7 +93,7 @@ _WIDEST = 200
 
 
 def _window(line: str, start: int, width: int) -> tuple[str, int, int]:
-    """What to show of a line, and where in it a stretch of it then stands."""
+    """Return the shown part of a line, and the start and width of the stretch in that part."""
     if len(line) > _WIDEST:
         first = max(0, start - _WIDEST // 4)
         line = ("..." if first else "") + line[first : first + _WIDEST] + ("..." if first + _WIDEST < len(line) else "")
@@ -103,7 +103,7 @@ def _window(line: str, start: int, width: int) -> tuple[str, int, int]:
 
 
 MOST = 1600
-"""Characters of the lines of a message, about: whoever reads it sees what is wrong first, and how much more is."""
+"""Approximate length of a message's lines: the first mistakes and the number of others stay in view."""
 
 
 def brief(text: str, most: int = 120) -> str:
@@ -112,7 +112,7 @@ def brief(text: str, most: int = 120) -> str:
 
 
 def first_of(rows: Sequence[str]) -> list[str]:
-    """Return as many lines as a message shows, the first one in any case, and how many more there are."""
+    """Return as many lines as a message shows, at least the first one, and the number of omitted ones."""
     shown: list[str] = []
     left = MOST
     for row in rows:
@@ -124,19 +124,19 @@ def first_of(rows: Sequence[str]) -> list[str]:
 
 
 def _restored(kind: type[OpgenError], arguments: tuple[Any, ...]) -> OpgenError:
-    """Return an error of a kind without its constructor, whose parameters may be others than `args`."""
+    """Return an error of a class without calling its constructor, whose parameters may differ from `args`."""
     return kind.__new__(kind, *arguments)
 
 
 class OpgenError(Exception):
-    """Everything that opgen raises on purpose.  It can be pickled, whatever a subclass is made of."""
+    """Base class of everything that opgen raises on purpose.  All of them can be pickled, whatever a subclass holds."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (type(self), self.args), self.__dict__
 
 
 class UserError(OpgenError):
-    """A mistake in what the user gave."""
+    """A mistake in the user's input."""
 
 
 class DiagnosticError(UserError):
@@ -152,9 +152,9 @@ class InternalError(OpgenError):
 
 
 class CheckFailed(OpgenError):
-    """A check of a kernel on the elements that it was given does not hold: its number, and the value that it reports.
+    """A check of a kernel failed on its inputs' elements: the check's number, and the value that it reports.
 
-    Who knows the op that the kernel is of tells the user in its words.
+    A caller that knows the kernel's op translates it into the op's terms.
     """
 
     def __init__(self, number: int, value: int) -> None:
@@ -164,13 +164,13 @@ class CheckFailed(OpgenError):
 
 
 _COMPARED = 60
-"""Letters of a name that is compared with others: the time grows with their square."""
+"""Longest name that is compared with others, in letters: the time grows with their square."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
-    """`did you mean 'x'?` for the known name closest to a misspelt one, compared without regard to case.
+    """Return `did you mean 'x'?` for the known name closest to a misspelt one, compared without regard to case.
 
-    Of names that are much longer or much shorter none is close; beyond 60 letters nothing is compared.
+    Names that are much longer or much shorter are never close; names of more than 60 letters are not compared.
     """
     if len(name) > _COMPARED:
         return None

@@ -1,4 +1,4 @@
-"""The errors of a wrong call: whose op, which argument, what was expected, what was given."""
+"""Errors of a wrong call: the op, the argument, the expected and the given value."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from opgen.diagnostics import UserError, brief
 class ArgumentError(UserError):
     """A wrong argument of an op.
 
-    `op` is the op's name, `argument` the input or attribute at fault, `expected` and `given` say what should have stood
-    there and what stood there instead.
+    `op` is the op's name, `argument` the input or attribute at fault.  `expected` and `given` describe the value that
+    was expected there and the given one.
     """
 
     def __init__(self, op: str, argument: str, expected: str, given: str) -> None:
@@ -33,7 +33,7 @@ class ArgumentTypeError(ArgumentError, TypeError):
 
 
 class UnknownArgumentError(ArgumentTypeError):
-    """A keyword that an op's function does not have; `expected` is the one that was meant, or all that there are."""
+    """A keyword that an op's function does not have; `expected` is the closest known one, or all of them."""
 
     noun = "argument"
 
@@ -43,7 +43,7 @@ class UnknownArgumentError(ArgumentTypeError):
 
 
 class UnknownInputError(UnknownArgumentError):
-    """A name that no input of a model has; `expected` is the one that was meant, or all that there are."""
+    """An unknown input name of a model; `expected` is the closest known one, or all of them."""
 
     noun = "input"
 
@@ -53,4 +53,4 @@ class CallMemoryError(UserError, MemoryError):
 
 
 class ArgumentMemoryError(ArgumentError, MemoryError):
-    """Arguments that fit together, for a call that this machine's memory cannot hold."""
+    """Arguments that are consistent, for a call that this machine's memory cannot hold."""

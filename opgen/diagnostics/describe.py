@@ -12,15 +12,13 @@ _ITEMS = 1 + _LENGTH // 3
 
 
 def describe(value: object) -> str:
-    """A value in a few words: literals and lists as Python writes them, arrays by type and shape, others by their
-    class.
-    """
+    """Return a short description: literals and lists as in Python, arrays by type and shape, others by class."""
     text = _text(value, 4)
     return text if len(text) <= _LENGTH else text[: _LENGTH - 3] + "..."
 
 
 class HasTypeAndShape(Protocol):
-    """An array, wherever it lies."""
+    """An array, in any memory."""
 
     @property
     def dtype(self) -> np.dtype[np.generic]: ...
@@ -30,7 +28,7 @@ class HasTypeAndShape(Protocol):
 
 
 def tensor(value: HasTypeAndShape) -> str:
-    """An array's type and shape: `float32[1, 4, 5, 2]`."""
+    """Return an array's type and shape: `float32[1, 4, 5, 2]`."""
     return f"{value.dtype.name}{list(value.shape)}"
 
 
@@ -48,7 +46,7 @@ def _text(value: object, depth: int) -> str:
 
 
 def _literal(value: object) -> str:
-    """A literal; of what is very long, only as much as may be shown (`repr` of a huge integer is slow, or refused)."""
+    """Return a literal's text; a very long one is cut first, since `repr` of a huge integer is slow, or refused."""
     if isinstance(value, str | bytes):
         return repr(value[: _LENGTH + 1])
     if isinstance(value, int) and value.bit_length() > 4 * _LENGTH:
@@ -57,7 +55,7 @@ def _literal(value: object) -> str:
 
 
 def _items(value: Sequence[object], depth: int) -> Iterator[str]:
-    """The elements; more than fit are not looked at."""
+    """Yield the texts of the elements; elements that do not fit are not read."""
     if depth == 0:
         yield "..."
         return

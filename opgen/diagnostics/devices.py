@@ -1,4 +1,4 @@
-"""What can go wrong with a device or its compilers."""
+"""Errors of devices and their compilers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from opgen.diagnostics import OpgenError, UserError
 
 
 class DeviceUnavailableError(UserError):
-    """What was asked for needs a CUDA device, driver or compiler that this machine does not have."""
+    """The request needs a CUDA device, driver or compiler that this machine does not have."""
 
 
 class DeviceError(OpgenError):

@@ -1,4 +1,4 @@
-"""nvcc, where NVRTC is not there."""
+"""nvcc, used if NVRTC is not installed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from opgen.diagnostics import InternalError
 
 
 def nvcc() -> str | None:
-    """The path of nvcc: on PATH, in CUDA_HOME or in the usual place."""
+    """Return the path of nvcc: on PATH, in CUDA_HOME or in the usual place."""
     homes = [os.environ.get("CUDA_HOME", ""), os.environ.get("CUDA_PATH", ""), "/usr/local/cuda"]
     places = ["nvcc", *(str(Path(home) / "bin" / "nvcc") for home in homes if home)]
     return next((found for place in places if (found := shutil.which(place))), None)
@@ -23,14 +23,14 @@ def nvcc() -> str | None:
 
 @functools.lru_cache(maxsize=4)
 def version(path: str) -> str:
-    """nvcc's version, such as `13.0`."""
+    """Return nvcc's version, such as `13.0`."""
     done = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
     found = re.search(r"release ([0-9.]+)", done.stdout)
     return found.group(1) if found else "unknown"
 
 
 def compile_nvcc(path: str, source: str, architecture: str) -> bytes:
-    """A cubin for a real architecture (`sm_90`), PTX for a virtual one (`compute_90`).
+    """Compile to a cubin for a real architecture (`sm_90`), to PTX for a virtual one (`compute_90`).
 
     Raises `InternalError` with nvcc's messages.
     """

@@ -1,4 +1,4 @@
-"""NVRTC, the CUDA C compiler as a library, by ctypes."""
+"""NVRTC, the CUDA C compiler as a library, through ctypes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SIGNATURES: dict[str, tuple[type, ...]] = {
 
 
 class Nvrtc:
-    """The library, loaded.  Raises `OSError` or `AttributeError` if it is none."""
+    """The loaded library.  Raises `OSError` or `AttributeError` if it is not NVRTC."""
 
     def __init__(self, path: str) -> None:
         library = ctypes.CDLL(path)
@@ -62,7 +62,7 @@ class Nvrtc:
 
     @cached_property
     def capabilities(self) -> tuple[tuple[int, int], ...]:
-        """The compute capabilities that it compiles for, in ascending order."""
+        """Return the compute capabilities that it compiles for, in ascending order."""
         count = c_int()
         self._call("nvrtcGetNumSupportedArchs", ctypes.byref(count))
         numbers = (c_int * count.value)()
@@ -70,9 +70,9 @@ class Nvrtc:
         return tuple(sorted((n // 10, n % 10) for n in numbers))
 
     def compile(self, source: str, architecture: str) -> bytes:
-        """A cubin for a real architecture (`sm_90`), PTX for a virtual one (`compute_90`).
+        """Compile to a cubin for a real architecture (`sm_90`), to PTX for a virtual one (`compute_90`).
 
-        Raises `InternalError` with the compiler's log: what opgen emits must compile.
+        Raises `InternalError` with the compiler's log: code that opgen emits must compile.
         """
         program = c_void_p()
         self._call("nvrtcCreateProgram", ctypes.byref(program), source.encode(), b"kernels.cu", 0, None, None)
@@ -97,7 +97,7 @@ class Nvrtc:
 
 @functools.lru_cache(maxsize=1)
 def nvrtc() -> Nvrtc | None:
-    """This machine's NVRTC, or None."""
+    """Return this machine's NVRTC, or None."""
     for path in candidates():
         try:
             return Nvrtc(path)
@@ -107,7 +107,7 @@ def nvrtc() -> Nvrtc | None:
 
 
 def candidates() -> Iterator[str]:
-    """Where NVRTC may be: CUDA_HOME, the loader's path, NVIDIA's wheels, the usual place."""
+    """Yield the paths where NVRTC may be: CUDA_HOME, the loader's path, NVIDIA's wheels, the usual place."""
     homes = [os.environ[name] for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
     for home in homes:
         yield from _libraries(Path(home))

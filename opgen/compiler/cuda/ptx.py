@@ -14,17 +14,17 @@ _NONE_FOUND = "there is no CUDA compiler on this machine: neither NVRTC (libnvrt
 
 
 def ptx(source: str, capability: Capability = (8, 0)) -> str:
-    """The PTX of CUDA C source for devices of at least a compute capability.
+    """Return the PTX of CUDA C source for devices of at least a compute capability.
 
-    Raises `DeviceUnavailableError` if there is no compiler.
+    Raises `DeviceUnavailableError` if no compiler is installed.
     """
     return _compiled(source, f"compute_{capability[0]}{capability[1]}").rstrip(b"\0").decode()
 
 
 def binary(source: str, capability: Capability) -> bytes:
-    """What the driver loads on a device of a compute capability: a cubin, or PTX if the compiler is older than it.
+    """Return the image that the driver loads: a cubin, or PTX if the compiler is older than the device's capability.
 
-    Raises `DeviceUnavailableError` if there is no compiler.
+    Raises `DeviceUnavailableError` if no compiler is installed.
     """
     return _compiled(source, _architecture(nvrtc(), capability))
 
