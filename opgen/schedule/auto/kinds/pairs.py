@@ -89,7 +89,7 @@ def _taken(on: Prepared, machine: Machine) -> dict[str, Load] | None:
     """Take several terms at once and return the copies that are made for it; None if that is not possible.
 
     A reduction must read both factors again and again, one of them in scalars.  If every read depended on the lanes, a
-    copy with pairs of neighbours would be as large as one in float32, and taps in pairs would no longer share reads.
+    copy with pairs of neighbours would be as large as one in float32.  Taps in pairs would also no longer share reads.
     """
     trial, vector = on.trial, on.loop
     nest = trial.nest(vector)
