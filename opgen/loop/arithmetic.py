@@ -50,10 +50,10 @@ def as_float64(x: float) -> np.float64:
 
 
 def fma32(a: np.float32, b: np.float32, c: np.float32) -> np.float32:
-    """a * b + c of float32, rounded once.
+    """Return a * b + c of float32, rounded once.
 
     The product is exact in float64; its sum with c is rounded to nearest there.  A second rounding to float32 errs only
-    where the first landed on a tie: there the sum is nudged off it, towards what the first rounding dropped.
+    where the first gave a tie.  There the sum is nudged off it, towards the part that the first rounding dropped.
     """
     product, addend = float(a) * float(b), float(c)
     total = product + addend
@@ -73,7 +73,7 @@ def _dropped(x: float, y: float, total: float) -> float:
 
 
 def _nudged(total: float, dropped: float) -> float:
-    """A sum rounded to odd, from the same rounded to nearest and what that dropped."""
+    """Return a sum rounded to odd, from the sum rounded to nearest and the part that it dropped."""
     if dropped == 0.0 or int(np.float64(total).view(np.int64)) & 1:
         return total
     return math.nextafter(total, math.inf if dropped > 0 else -math.inf)
@@ -204,7 +204,7 @@ def remainders(a: Array, b: Array) -> Array:
 
 
 def _no_trap(b: Array) -> Array:
-    """A divisor, 1 in place of 0 and -1."""
+    """Return a divisor with 0 and -1 replaced by 1."""
     special = (b == 0) | (b == -1) if b.dtype.kind == "i" else b == 0
     return np.where(special, np.ones((), b.dtype), b)
 
@@ -309,7 +309,7 @@ def bits_scalar(x: object, source: DType, target: DType) -> object:
 
 
 def _low_bits(x: Array, target: DType) -> Array:
-    """Integers, of which the lowest bits are kept."""
+    """Keep the lowest bits of integers."""
     spare = 8 - target.digits
     low = (x.astype(np.uint64) << np.uint64(spare)).astype(np.uint8)
     kept = low.view(np.int8) >> spare if target.signed else low >> spare
@@ -318,7 +318,7 @@ def _low_bits(x: Array, target: DType) -> Array:
 
 
 def _small(x: Float32s, target: DType) -> Array:
-    """float32 as a floating type of at most 8 bits; ml_dtypes has what is asked for, but where it says nothing."""
+    """Convert float32 to a floating type of at most 8 bits; ml_dtypes does it, except where it defines no result."""
     form, to = target.small, NUMPY[target.name]
     assert form is not None
     if form.signed:

@@ -20,8 +20,8 @@ class ImpossibleValueError(InternalError):
 def bind(kernel: Kernel, values: Mapping[str, int | float | bool]) -> Kernel:
     """The kernel for given values of some parameters, which it no longer has.
 
-    Constants are folded where they meet; a branch never taken goes away.  Raises `InternalError` for a name that is
-    no parameter, and of these `ImpossibleValueError` for a value outside its promised interval and for an assumption
+    Constants are folded where they meet; a branch never taken goes away.  Raises `InternalError` for an unknown
+    parameter, and its subclass `ImpossibleValueError` for a value outside its promised interval and for an assumption
     that cannot hold.
     """
     known = {p.name: p for p in kernel.parameters}
@@ -39,10 +39,9 @@ def bind(kernel: Kernel, values: Mapping[str, int | float | bool]) -> Kernel:
 
 
 def in_terms(kernel: Kernel, told: Mapping[str, Expr], least: Mapping[str, int]) -> Kernel:
-    """The kernel with expressions of other parameters in the place of some, and others that are promised to be no less
-    than some numbers.
+    """Replace some parameters of a kernel by expressions of others, and promise least values for more of them.
 
-    Raises `InternalError` for a name that is no parameter, `ImpossibleValueError` for an assumption that cannot hold.
+    Raises `InternalError` for an unknown parameter, `ImpossibleValueError` for an assumption that cannot hold.
     """
     known = {p.name: p for p in kernel.parameters}
     for name in (*told, *least):

@@ -1,4 +1,4 @@
-"""Constructors for loop IR that coerce Python numbers and fold what is trivially constant."""
+"""Constructors for loop IR that coerce Python numbers and fold trivial constants."""
 
 from __future__ import annotations
 
@@ -204,14 +204,14 @@ def cast(dtype: DType, e: Expr) -> Expr:
 
 
 def bit_cast(dtype: DType, e: Expr) -> Expr:
-    """The bits of a value as another type of as many; of integers that is what a cast does."""
+    """Return the bits of a value as another type of the same width; for integers this is a cast."""
     if e.type.dtype == dtype or (dtype.is_int and e.type.dtype.is_int):
         return cast(dtype, e)
     return BitCast(Type(dtype, e.type.lanes), e)
 
 
 def block(statements: Iterable[Stmt]) -> Stmt:
-    """The statements in order, flattened; a single one stands for itself."""
+    """Return the statements in order, flattened; a single one is returned as it is."""
     flat: list[Stmt] = []
     for s in statements:
         flat.extend(s.statements if isinstance(s, Block) else (s,))
@@ -235,7 +235,7 @@ def alloc(buffers: Buffer | Iterable[Buffer], body: Stmt) -> Stmt:
 
 
 def _around(heap: tuple[Buffer, ...], body: Stmt) -> Stmt:
-    """Buffers on the heap around a statement, beside those that it begins with."""
+    """Put buffers on the heap around a statement, together with those that it begins with."""
     if not heap:
         return body
     if isinstance(body, Alloc) and body.space == "heap":

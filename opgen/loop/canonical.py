@@ -1,4 +1,4 @@
-"""Kernels that do the same, made equal: under names that say nothing."""
+"""Canonical kernels: names without meaning make kernels that do the same equal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from opgen.loop.walk import map_expr, map_stmt, walk
 
 
 def canonical(kernel: Kernel) -> Kernel:
-    """The kernel under names that say nothing, so that kernels that do the same are equal."""
+    """Return the kernel under names without meaning, so that kernels that do the same are equal."""
     names: dict[str, str] = {}
     for letter, found in (
         ("i", [b.name for b in kernel.inputs]),

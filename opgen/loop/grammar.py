@@ -11,7 +11,7 @@ from lark.indenter import DedentError, Indenter
 from opgen.loop.syntax import ATOM, LEVELS, LITERAL
 
 _END = "[A-Za-z0-9_.]"
-"""What no word ends before."""
+"""Characters that cannot follow a word."""
 
 _RULES = r"""
 kernel: _NL? "kernel" name "(" header ")" "->" "(" header ")" ":" _NL _INDENT assume* item+ _DEDENT
@@ -64,7 +64,7 @@ _NL: (/\r?\n[\t ]*/ | COMMENT)+
 
 
 class BadDedent(Exception):
-    """A line whose indentation is that of no suite around it."""
+    """A line whose indentation matches no suite around it."""
 
     def __init__(self, line: int, column: int) -> None:
         super().__init__(line, column)

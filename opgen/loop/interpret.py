@@ -1,8 +1,8 @@
-"""The interpreter: the definition of what loop IR means.
+"""The interpreter: the definition of loop IR's meaning.
 
-It runs a kernel on numpy arrays, rounding every operation as its type does, and raises `InternalError` for what a
-right kernel never does: an access out of bounds, a read of what was never written, an unkept assumption, a barrier
-that not all threads reach.
+It runs a kernel on numpy arrays and rounds every operation as its type does.  It raises `InternalError` for errors that
+a correct kernel never makes: an access out of bounds, a read of an element never written, an unkept assumption, a
+barrier that not all threads reach.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ def interpret(
     counters: Counters | None = None,
     complete: bool = True,
 ) -> dict[str, Array]:
-    """Run a kernel; gives its outputs by name.
+    """Run a kernel and return its outputs by name.
 
     `arrays` holds an array for each input, of its type (`ml_dtypes.bfloat16` for bfloat16) and the shape that callers
-    know; one for an output is what lies there before (an operand in its place).  `seed`: run loops that are said to
-    have independent iterations in an order drawn with it.  `complete`: every element of every output must have been
-    written.  Raises CheckFailed where a check does not hold.
+    know; one for an output is its initial contents (an operand in its place).  `seed`: run loops that are declared to
+    have independent iterations in a random order from this seed.  `complete`: every element of every output must have
+    been written.  Raises CheckFailed where a check does not hold.
     """
     values = {p.name: _parameter(p, parameters or {}) for p in kernel.parameters}
     _check_assumptions(kernel, values)

@@ -1,4 +1,4 @@
-"""The loop IR: its nodes, and what they mean.
+"""The loop IR: its nodes and their meaning.
 
 A `Kernel` is a function of typed buffers and scalar parameters whose body is a tree of statements over expressions.
 The interpreter (`opgen.loop.interpret`) is the definition; this page says the same in words.
@@ -8,17 +8,16 @@ Types.  A `Type` is a scalar type and a number of lanes; one lane is a scalar.  
     `Ramp` and `Shuffle` change one.  There is no arithmetic on float16 or bfloat16: they are loaded, stored, selected,
     shuffled, cast and paired, nothing else.
 Integers.  Signed ones are two's complement; arithmetic wraps, of all types modulo 2**bits.  Unsigned ones are ordered,
-    divided and converted as what they are: numbers from 0 to 2**bits - 1.  `abs` of the least signed integer, and its
-    quotient by -1, are that integer.  `floordiv` rounds towards minus infinity and `mod` has the sign of the divisor;
-    dividing by zero is undefined (the verifier asks for a proof that it does not happen or a guard): the interpreter
-    refuses it, emitted code goes on with some number.  `quot` and `rem` are for elements: they round towards 0, so that
-    the remainder has the sign of the dividend, and are 0 where the divisor is.  `shl` and `shr` shift by the second
-    operand; by less than 0, or by all bits or more, everything is shifted out.  `shr` of a signed integer moves its
-    sign in.  `pow` multiplies modulo 2**bits; with an exponent below 0 it is the power rounded towards 0, and 0 of 0.
-    Index arithmetic does not wrap where it counts: before a kernel
-    runs, every language checks from the call's numbers that no subscript, size, bound of a loop or operand of a
-    comparison or division reaches 2**62, however it is rewritten, and that no divisor is 0
-    (`opgen.loop.analysis.claims`).  So what is proved of mathematical integers is true of int64.
+    divided and converted as numbers from 0 to 2**bits - 1.  `abs` of the least signed integer, and its quotient by -1,
+    are that integer.  `floordiv` rounds towards minus infinity and `mod` has the sign of the divisor; dividing by zero
+    is undefined (the verifier asks for a proof that it does not happen or a guard): the interpreter refuses it, emitted
+    code goes on with some number.  `quot` and `rem` are for elements: they round towards 0, so that the remainder has
+    the sign of the dividend, and are 0 where the divisor is.  `shl` and `shr` shift by the second operand; by less than
+    0, or by all bits or more, everything is shifted out.  `shr` of a signed integer moves its sign in.  `pow`
+    multiplies modulo 2**bits; with an exponent below 0 it is the power rounded towards 0, and 0 of 0.  Index arithmetic
+    does not wrap where it counts.  Before a kernel runs, every language checks the call's numbers: no divisor is 0, and
+    no subscript, size, loop bound or operand of a comparison or division reaches 2**62, however it is rewritten
+    (`opgen.loop.analysis.claims`).  So proofs about mathematical integers hold for int64.
 Floats.  IEEE 754, round to nearest even, denormals kept, one rounding for each operation; nothing is contracted,
     reassociated or assumed finite.  `fma(a, b, c)` rounds once.  `min(a, b)` is `a if a <= b or isnan(a) else b`,
     `max(a, b)` is `a if a >= b or isnan(a) else b`: a NaN in either operand is the result, and of equal operands the
@@ -26,7 +25,7 @@ Floats.  IEEE 754, round to nearest even, denormals kept, one rounding for each 
     even) and abs are exact; exp, log, tanh, erf, pow, sin, cos and atan may differ in their last bits from one platform
     to another, and between interpreter and kernels.
 Casts.  Float to float rounds to nearest even; a NaN stays a NaN.  Float to integer truncates, saturates, and takes NaN
-    to 0.  Integer to integer wraps.  To bool is `!= 0`; from bool gives 0 or 1.  `BitCast` keeps the bits as they are,
+    to 0.  Integer to integer wraps.  To bool is `!= 0`; from bool gives 0 or 1.  `BitCast` keeps the bits unchanged,
     those of a NaN too: between integers, float32 and float64 of as many bits.
 Order.  Statements run in order.  Expressions have no effects; `and`, `or`, `select` evaluate all their operands (an
     access inside them must be in bounds by itself; an `If` guards, a select does not).
@@ -37,14 +36,14 @@ Vectors.  `Ramp(base, stride, lanes)` is base, base + stride, ...  A load or sto
     lane by lane (scalar indices are broadcast); stores in lane order.  `mask` (bool, same lanes) turns lanes off: a
     load gives 0 there, a store leaves memory alone, and neither touches the memory.
 Loops.  `For` runs `var` over start <= var < stop, none if stop <= start. Bounds are evaluated once. The kinds
-    "parallel", "vector", "block.*" and "thread.*" further say that iterations are independent: no iteration writes what
-    another reads or writes, so any order gives the same result ("thread.*" within the stretches between barriers).
-    "ordered" is serial, and further says that its iterations are steps of a recurrence: each reads what those before
-    wrote, and the nests in it are scheduled each by itself. "unroll" is serial. A pass expands "unroll" and "vector"
-    before emission, so that an emitter meets only the other kinds. "tile" is serial, and further says that the terms of
-    a sum may be added in another order and numbers below 2**-126 taken for 0: three such loops around `t[m, n] =
-    dot(t[m, n], x[m, k], y[k, n])`, and two around a store that fills or copies a buffer in space "tile", are one
-    instruction each on a CPU with a matrix unit.
+    "parallel", "vector", "block.*" and "thread.*" further say that iterations are independent: no iteration writes an
+    element that another reads or writes, so any order gives the same result ("thread.*" within the stretches between
+    barriers).  "ordered" is serial, and further says that its iterations are steps of a recurrence: each reads results
+    of earlier ones, and the loop nests in it are scheduled each by itself. "unroll" is serial. A pass expands "unroll"
+    and "vector" before emission, so that an emitter meets only the other kinds. "tile" is serial, and further says that
+    the terms of a sum may be added in another order and numbers below 2**-126 taken for 0.  On a CPU with a matrix
+    unit, three such loops around `t[m, n] = dot(t[m, n], x[m, k], y[k, n])` are one instruction.  So are two around a
+    store that fills or copies a buffer in space "tile".
 Spaces.  "global": kernel arguments.  "heap": allocated at run time (a device's memory on a GPU).  "stack": small,
     constant size. "register": constant size, meant for registers, indices constant after unrolling.  "tile":
     constant size, meant for a matrix unit's registers, each a last two dimensions.  "shared": one copy a GPU block.
@@ -242,13 +241,13 @@ class Word:
 
     @property
     def name(self) -> str:
-        """What it is called in the text: by how many parts it has."""
+        """Return its name in the text: by how many parts it has."""
         return {2: "pair", 4: "quad"}[len(self.parts)]
 
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """`sum` and the products of what two words hold.
+    """`sum` and the products of the parts of two words.
 
     A sum of float32 and pairs of bfloat16: `fma(low, low', fma(high, high', sum))`.  This is the instruction that CPUs
     have, and like it may take operands and results below 2**-126 for 0.
@@ -314,7 +313,7 @@ Expr: TypeAlias = (
 
 
 class _Remembering:
-    """Room for what `opgen.loop.walk` finds in a statement.  It never changes, so it is looked for once."""
+    """Cache of `opgen.loop.walk`'s findings about a statement.  It never changes, so it is computed once."""
 
     __slots__ = (
         "found_loaded",
@@ -391,9 +390,9 @@ class Let(_Remembering):
 
 @dataclass(frozen=True, slots=True)
 class Alloc(_Remembering):
-    """Buffers that live while `body` runs: one, or several on the heap, which never stand directly in each other.
+    """Buffers that live while `body` runs: one, or several on the heap, which are never nested directly in each other.
 
-    A kernel may have a thousand intermediates: they are side by side, not as deep in each other.
+    A kernel may have a thousand intermediates: they are listed together, not nested as deep.
     """
 
     buffers: tuple[Buffer, ...]
@@ -424,9 +423,9 @@ class Barrier(_Remembering):
 
 @dataclass(frozen=True, slots=True)
 class Check(_Remembering):
-    """Ends the kernel here, and reports `number` and the value, unless the condition holds.
+    """A condition that must hold; otherwise the kernel ends here and reports `number` and the value.
 
-    It stands outside all loops and conditions, before anything is stored to an output: what a caller gave does not make
+    It is outside all loops and conditions, before anything is stored to an output: the caller's arguments do not make
     sense, and nothing is half-written.  `value` counts only where the condition does not hold.
     """
 
@@ -437,8 +436,9 @@ class Check(_Remembering):
 
 @dataclass(frozen=True, slots=True)
 class Prefetch(_Remembering):
-    """A hint that the line of memory around an element will be read.  It has no effect and reads nothing: the place may
-    lie outside the buffer, counted on from its rows.
+    """A hint that the line of memory around an element will be read.
+
+    It has no effect and reads nothing: the place may be outside the buffer, counted on from its rows.
     """
 
     buffer: str
@@ -450,7 +450,7 @@ Stmt: TypeAlias = Store | For | If | Let | Alloc | Block | Barrier | Check | Pre
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A scalar argument of the kernel, and the interval it is promised to lie in (integers; None is unbounded)."""
+    """A scalar argument of the kernel, and the interval that callers promise for it (integers; None is unbounded)."""
 
     name: str
     dtype: DType = INT64
@@ -466,8 +466,8 @@ class Parameter:
 class Kernel:
     """A function of `inputs` (read only), `outputs` (written, contents before the call undefined) and `parameters`.
 
-    An output in whose place a caller has put an operand is read as well (`opgen.passes.in_place`).
-    `assumptions` are conditions on the parameters that every caller guarantees; the analysis may use them.
+    An output that overwrites an operand is read as well (`opgen.passes.in_place`).  `assumptions` are conditions on the
+    parameters that every caller guarantees; the analysis may use them.
     """
 
     name: str
@@ -483,5 +483,5 @@ class Kernel:
 
     @property
     def is_bound(self) -> bool:
-        """Whether no size is left open: there are no parameters but floats."""
+        """Return True if no size is left open: there are no parameters but floats."""
         return all(p.dtype.is_float for p in self.parameters)

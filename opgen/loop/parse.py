@@ -21,7 +21,7 @@ _LOCK = Lock()
 
 
 def parse_kernel(text: str, name: str = "<loop>") -> Kernel:
-    """The kernel that a listing describes; `name` is what messages call the text."""
+    """Parse the kernel that a listing describes; messages call the text `name`."""
     source = Source(name, text)
     reader = Reader(source, {}, {})
     try:

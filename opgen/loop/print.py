@@ -188,7 +188,7 @@ def _suite(body: Stmt, scope: _Scope) -> Iterator[str]:
 
 
 def _block(s: Block, scope: _Scope) -> Iterator[str]:
-    """The suite of a block that `_sequence` would not tell from its only statement, or that stands in a block."""
+    """Print the suite of a block inside a block, or of one that `_sequence` cannot tell from its only statement."""
     if not s.statements:
         yield f"{INDENT}pass"
     for number, part in enumerate(s.statements, 1):
@@ -210,7 +210,7 @@ def _precedence(e: Expr) -> int:
 
 
 def _at(e: Expr, least: int, scope: _Scope) -> str:
-    """The text of an expression where only what binds at least so tightly may stand without parentheses."""
+    """Return the text of an expression in a place where only operators of at least that level need no parentheses."""
     text = _expr(e, scope)
     return text if _precedence(e) >= least else f"({text})"
 

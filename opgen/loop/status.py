@@ -1,4 +1,4 @@
-"""What a kernel's machine code returns."""
+"""Return codes of a kernel's machine code."""
 
 OK = 0
 OUT_OF_MEMORY = 1

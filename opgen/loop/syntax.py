@@ -1,4 +1,4 @@
-"""What the printer and the parser of loop IR listings share: operators and their precedence, literals, names."""
+"""Syntax shared by the printer and the parser of loop IR listings: operators, precedence, literals, names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from opgen.loop.nodes import BinaryOp, CompareOp, Function, Type, UnaryOp
 
 @dataclass(frozen=True)
 class Level:
-    """Operators that bind alike.  Binary ones group to the left, comparisons do not chain, unary ones stand before."""
+    """Operators of equal precedence.  Binary ones group to the left, comparisons do not chain, unary ones precede."""
 
     kind: Literal["binary", "compare", "unary"]
     tokens: dict[str, str]
@@ -31,7 +31,7 @@ LEVELS: tuple[Level, ...] = (
 """The precedence table, loosest first."""
 
 ATOM = len(LEVELS)
-"""The precedence of what needs no parentheses anywhere."""
+"""Precedence of an expression that needs no parentheses anywhere."""
 
 PRECEDENCE = {op: number for number, level in enumerate(LEVELS) for op in level.tokens}
 TOKENS = {op: token for level in LEVELS for op, token in level.tokens.items()}
@@ -73,7 +73,7 @@ FUNCTIONS: dict[str, tuple[Function, int]] = {
 """The scalar functions and how many arguments each takes."""
 
 BIT_CAST = "bit_cast_"
-"""What stands before the type in `bit_cast_float32x16(x)`."""
+"""Prefix of the type in `bit_cast_float32x16(x)`."""
 
 SUFFIXES = {
     "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64",
@@ -115,7 +115,7 @@ _LITERAL = re.compile(LITERAL)
 
 
 def is_plain_name(name: str) -> bool:
-    """Whether a name stands in a listing as it is (else in back quotes)."""
+    """Return True if a listing shows a name without back quotes."""
     return bool(_NAME.fullmatch(name)) and name not in RESERVED and not _LITERAL.fullmatch(name)
 
 

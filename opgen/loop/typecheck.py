@@ -1,4 +1,4 @@
-"""What types the operands of an expression must have."""
+"""Type rules for the operands of an expression."""
 
 from __future__ import annotations
 
@@ -48,8 +48,9 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Declarations:
-    """The names in scope, and the expressions that were found right there or around: statements that unrolling makes
-    share most of their parts.
+    """The names in scope, and the expressions already checked here or in an enclosing scope.
+
+    Statements that unrolling makes share most of their parts.
     """
 
     variables: Mapping[str, Type] = field(default_factory=dict)
@@ -57,7 +58,7 @@ class Declarations:
     scopes: tuple[object, ...] = (None,)
     """A mark for each scope, the innermost last."""
     right: dict[int, tuple[Expr, int, object]] = field(default_factory=dict)
-    """By its identity: an expression, and the depth and mark of the scope in which nothing was wrong with it."""
+    """By identity: an expression, and the depth and mark of the scope in which it was correct."""
 
     def variable(self, name: str, type: Type) -> Declarations:
         return replace(self, variables={**self.variables, name: type}, scopes=(*self.scopes, object()))
@@ -69,17 +70,17 @@ class Declarations:
         return name in self.variables or name in self.buffers
 
     def known(self, e: Expr) -> bool:
-        """Whether this very object was found right in a scope that still is one."""
+        """Return True if this very object was checked in a scope that is still open."""
         found = self.right.get(id(e))
         return found is not None and found[1] < len(self.scopes) and self.scopes[found[1]] is found[2]
 
     def keep(self, e: Expr) -> None:
-        """Remember that nothing is wrong with an expression here."""
+        """Remember that an expression is correct here."""
         self.right[id(e)] = (e, len(self.scopes) - 1, self.scopes[-1])
 
 
 def type_problems(e: Expr, names: Declarations) -> Iterator[str]:
-    """What is wrong with the types and names of an expression, innermost first."""
+    """Yield the problems with the types and names of an expression, innermost first."""
     if names.known(e):
         return
     wrong = False
@@ -95,7 +96,7 @@ def type_problems(e: Expr, names: Declarations) -> Iterator[str]:
 
 
 def _own_problems(e: Expr, names: Declarations) -> Iterator[str]:
-    """What is wrong with an expression whose operands are right."""
+    """Yield the problems of an expression whose operands are correct."""
     match e:
         case Const():
             yield from _const(e)
@@ -220,7 +221,7 @@ def _shuffle(e: Shuffle) -> Iterator[str]:
 def access_problems(
     buffer: str, indices: tuple[Expr, ...], mask: Expr | None, dtype: DType, names: Declarations
 ) -> Iterator[str]:
-    """What is wrong with the types of a load, or of a store of an element of type `dtype`."""
+    """Yield the problems with the types of a load, or of a store of an element of type `dtype`."""
     declared = names.buffers.get(buffer)
     if declared is None:
         yield f"there is no buffer '{buffer}' here"

@@ -52,9 +52,9 @@ class Problem:
 
 
 def verify(kernel: Kernel, *, bounds: bool = False, before: Kernel | None = None) -> None:
-    """Raise `InternalError` with all that is wrong with a kernel, if anything is.
+    """Raise `InternalError` with all problems of a kernel, if there are any.
 
-    `before` is a kernel in which nothing was wrong: what they share is not looked at again.
+    `before` is a kernel without problems: the parts that both share are not checked again.
     """
     found = problems(kernel, bounds=bounds, before=before)
     if found:
@@ -63,10 +63,10 @@ def verify(kernel: Kernel, *, bounds: bool = False, before: Kernel | None = None
 
 
 def problems(kernel: Kernel, *, bounds: bool = False, before: Kernel | None = None) -> list[Problem]:
-    """All that is wrong with a kernel.
+    """Return all problems of a kernel.
 
-    With `bounds`, also every access that cannot be proved in bounds and every division by what cannot be proved not
-    to be 0 (looked for only in kernels without other problems).
+    With `bounds`, this includes every access that is not proved in bounds and every division whose divisor is not
+    proved nonzero.  These are looked for only in kernels without other problems.
     """
     checker = _Checker(kernel, frozenset() if before is None else _shared(kernel, before))
     found = [*_header(kernel), *_late(kernel), *checker.statement(kernel.body, _declarations(kernel), _Place())]
@@ -158,7 +158,7 @@ def _shape(buffer: Buffer, names: Declarations) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Place:
-    """What encloses a statement: titles for messages, and loop kinds; `uneven` names differ between threads."""
+    """The surroundings of a statement: titles for messages, and loop kinds; `uneven` names differ between threads."""
 
     titles: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
@@ -175,7 +175,7 @@ class _Place:
         return any(k.startswith(stem) for k in self.kinds)
 
     def varies(self, *parts: Expr) -> bool:
-        """Whether threads may find different values of an expression."""
+        """Return True if threads may find different values of an expression."""
         reads = any(isinstance(n, Load) for e in parts for n in walk_expr(e))
         return self.has("thread") and (reads or any(free_vars(e) & self.uneven for e in parts))
 
@@ -184,7 +184,7 @@ class _Place:
 class _Checker:
     kernel: Kernel
     right: frozenset[int] = frozenset()
-    """The identities of what was found right where it stands."""
+    """Identities of objects that were found correct in their places."""
 
     def statement(self, s: Stmt, names: Declarations, place: _Place) -> Iterator[Problem]:
         if id(s) in self.right:
@@ -299,7 +299,7 @@ def _check(s: Check, place: _Place) -> Iterator[str]:
 
 
 def _nesting(s: For, place: _Place) -> Iterator[str]:
-    """What a loop's kind forbids around it."""
+    """Yield the problems with a loop's kind inside the loops around it."""
     stem = s.kind.partition(".")[0]
     if s.kind == "parallel" and "parallel" in place.kinds:
         yield f"the parallel loop '{s.var}' stands in a parallel loop"
@@ -314,7 +314,7 @@ def _nesting(s: For, place: _Place) -> Iterator[str]:
 
 
 def _side_by_side(s: Alloc) -> Iterator[str]:
-    """Buffers on the heap that live together stand side by side, all others alone."""
+    """Check that buffers on the heap that live together are in one `Alloc`, and all others in one each."""
     if len({buffer.name for buffer in s.buffers}) < len(s.buffers):
         yield "a name is declared twice in an allocation"
     if not s.buffers:
@@ -326,7 +326,7 @@ def _side_by_side(s: Alloc) -> Iterator[str]:
 
 
 def _allocation(buffer: Buffer, body: Stmt, place: _Place) -> Iterator[str]:
-    """What a memory space forbids around an allocation."""
+    """Yield the problems with a memory space at an allocation."""
     name, space = buffer.name, buffer.space
     if space in ("global", "streamed"):
         yield f"buffer '{name}' is allocated in {space} memory, which is for arguments"

@@ -120,7 +120,7 @@ def with_operands(e: Expr, new: tuple[Expr, ...]) -> Expr:
 
 
 def _same(old: Sequence[object], new: Sequence[object]) -> bool:
-    """Whether two sequences are of the same objects."""
+    """Return True if two sequences are of the same objects."""
     if len(old) != len(new):
         return False
     for x, y in zip(old, new, strict=True):  # noqa: SIM110 - several times as fast as `all` of a generator
@@ -151,7 +151,7 @@ def _shared_map(fn: ExprFn) -> ExprFn:
 
 
 def expressions(s: Stmt) -> tuple[Expr, ...]:
-    """The expressions that stand directly in a statement (not in its parts)."""
+    """The expressions directly in a statement (not in its parts)."""
     match s:
         case Store():
             own = (*s.indices, s.value)
@@ -248,7 +248,7 @@ def with_parts(s: Stmt, new: tuple[Stmt, ...]) -> Stmt:
 def map_stmt(s: Stmt, *, expr: ExprFn | None = None, stmt: StmtFn | None = None) -> Stmt:
     """Rewrite a statement innermost first: `expr` on every expression node, then `stmt` on every statement.
 
-    Both see a node only, not where it stands.
+    Both see a node only, not its place.
     """
     mapped = None if expr is None else _shared_map(expr)
 
@@ -267,7 +267,7 @@ def walk_expr(e: Expr) -> Iterator[Expr]:
 
 
 def reads_memory(e: Expr) -> bool:
-    """Whether an expression loads anything."""
+    """Return True if an expression loads anything."""
     return any(isinstance(n, Load) for n in walk_expr(e))
 
 
@@ -297,12 +297,12 @@ def walk_exprs(s: Stmt) -> Iterator[Expr]:
 
 
 def distinct_exprs(s: Stmt) -> Iterator[Expr]:
-    """Every expression node in a statement, those that stand in several places once."""
+    """Every expression node in a statement, those in several places once."""
     return distinct_in(map(expressions, walk(s)))
 
 
 def distinct_in(groups: Iterable[tuple[Expr, ...]]) -> Iterator[Expr]:
-    """Every node of some expressions, those that stand in several places once."""
+    """Every node of some expressions, those in several places once."""
     seen: set[int] = set()
     for group in groups:
         left = list(group)
@@ -339,9 +339,9 @@ def free_vars(e: Expr) -> frozenset[str]:
     return frozenset(found)
 
 
-# What a statement holds --------------------------------------------------------------------------
+# Contents of a statement -------------------------------------------------------------------------
 #
-# Steps and passes rebuild what they change and share the rest, so these are kept in the statements (`_Remembering`).
+# Steps and passes share all unchanged parts of a statement, so these are kept in the statements (`_Remembering`).
 # A statement never holds itself there: such a cycle would outlive its last use.
 
 
@@ -368,7 +368,7 @@ def allocs_in(s: Stmt) -> Iterator[Alloc]:
 
 
 def buffers_in(s: Stmt) -> Iterator[Buffer]:
-    """The local buffers in a statement, likewise."""
+    """The local buffers in a statement, outermost first, in program order."""
     return (buffer for p in allocs_in(s) for buffer in p.buffers)
 
 
@@ -381,7 +381,7 @@ def outermost(s: Stmt) -> tuple[tuple[Buffer, ...], tuple[Stmt, ...]]:
 
 
 def holds_loop(s: Stmt, name: str) -> bool:
-    """Whether a statement is, or holds, a loop of that name."""
+    """Return True if a statement is, or contains, a loop of that name."""
     while isinstance(s, Alloc):
         s = s.body
     if isinstance(s, Block):
@@ -390,7 +390,7 @@ def holds_loop(s: Stmt, name: str) -> bool:
 
 
 def declares(s: Stmt, name: str) -> bool:
-    """Whether a loop, value or buffer in a statement has that name."""
+    """Return True if a loop, value or buffer in a statement has that name."""
     while isinstance(s, Alloc):
         if any(buffer.name == name for buffer in s.buffers):
             return True
@@ -426,7 +426,7 @@ def _names(s: Stmt) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def loads(s: Stmt) -> tuple[Load, ...]:
-    """The loads in a statement, in program order, as often as they stand there."""
+    """The loads in a statement, in program order, each as often as it occurs."""
     try:
         return s.found_loads
     except AttributeError:
@@ -437,8 +437,9 @@ def loads(s: Stmt) -> tuple[Load, ...]:
 
 
 def loaded_buffers(s: Stmt) -> frozenset[str]:
-    """The buffers that are read in a statement, but for those of which elements have a part in themselves only: a sum
-    that nobody uses is read to be added to.
+    """Return the buffers that are read in a statement, except those whose elements only update themselves.
+
+    A sum that nobody uses is read to be added to.
     """
     try:
         return s.found_loaded
@@ -451,7 +452,7 @@ def loaded_buffers(s: Stmt) -> frozenset[str]:
 
 
 def touched(s: Stmt) -> frozenset[str]:
-    """The buffers that are read, written or asked for in a statement."""
+    """Return the buffers that are read, written or prefetched in a statement."""
     try:
         return s.found_touched
     except AttributeError:

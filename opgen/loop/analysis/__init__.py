@@ -1,1 +1,1 @@
-"""What can be proved about loop IR: normal forms of integer expressions, bounds, independence of iterations."""
+"""Analyses of loop IR: normal forms of integer expressions, bounds, independence of iterations."""

@@ -1,4 +1,4 @@
-"""What is known at a place in a kernel, and what follows from it.
+"""Facts known at a place in a kernel, and conclusions drawn from them.
 
 A `Context` is a frozen set of facts about integers: promises on parameters, assumptions, loop bounds, the
 conditions of the `If`s around, the values of `let` names.  Its answers are sound and incomplete: a condition it
@@ -25,7 +25,7 @@ from opgen.loop.walk import map_expr, walk_expr
 
 
 class _Kept(threading.local):
-    """The contexts of kernels' bodies, while a thread keeps them."""
+    """Contexts of kernels' bodies, while a thread keeps them."""
 
     roots: dict[object, Context] | None = None
 
@@ -35,7 +35,7 @@ _KEPT = _Kept()
 
 @contextlib.contextmanager
 def kept_proofs() -> Iterator[None]:
-    """While this lasts, `Context.of` gives like kernels the same context: what one step proved serves the next.
+    """Make `Context.of` return the same context for like kernels, so that one step's proofs serve the next.
 
     Inside another `kept_proofs` it does nothing.  The contexts belong to the thread, and go when it ends.
     """
@@ -51,12 +51,12 @@ def kept_proofs() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Context:
-    """Facts at a place in a kernel.  Every `with_...` gives a new context that knows more.
+    """Facts at a place in a kernel.  Every `with_...` returns a new context that knows more.
 
-    `order` numbers the variables from the outermost in; `facts` are polynomials known not to be negative; `ranges`
-    are numeric bounds of atoms; `values` are what `let` names stand for; `shapes` are those of the buffers in
-    scope; loads of `constant` buffers (the inputs) give the same value every time; `truths` are conditions that are
-    no comparison of integers.
+    `order` numbers the variables from the outermost in; `facts` are polynomials known not to be negative; `ranges` are
+    numeric bounds of atoms; `values` are the expressions of `let` names; `shapes` are those of the buffers in scope;
+    loads of `constant` buffers (the inputs) give the same value every time; `truths` are conditions that do not compare
+    integers.
     """
 
     order: Mapping[str, int] = field(default_factory=dict)
@@ -70,15 +70,15 @@ class Context:
     _side_by_side: dict[int, tuple[tuple[Buffer, ...], Context]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
-    """By identity: to look a thousand buffers up takes long."""
+    """Compared by identity: looking up a thousand buffers by value takes long."""
     _answers: dict[tuple[Expr, int], bool] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @staticmethod
     def of(kernel: Kernel) -> Context:
-        """What holds in the whole body of a kernel.
+        """Return the context of the whole body of a kernel.
 
-        Within `kept_proofs` it is the same context, with what was proved in it, for kernels that differ in their
-        bodies only, such as one kernel before and after a step.
+        Within `kept_proofs`, kernels that differ only in their bodies share a context and its proofs; one kernel before
+        and after a step is an example.
         """
         roots = _KEPT.roots
         if roots is None:
@@ -108,7 +108,9 @@ class Context:
     # Growing --------------------------------------------------------------------------------------
 
     def with_loop(self, var: str, start: Expr, stop: Expr) -> Context:
-        """Inside a loop: start <= var < stop.  The same loop gives the same context, with what was proved in it."""
+        """Return the context inside a loop: start <= var < stop.  The same loop gives the same context, with its
+        proofs.
+        """
         key = (var, start, stop)
         if key not in self._inner:
             self._inner[key] = self._with_loop(var, start, stop)
@@ -122,14 +124,14 @@ class Context:
         return inner._with_facts(first + last)
 
     def with_lanes(self, lanes: int) -> Context:
-        """Where `lane_variable(lanes)` stands for a lane of a vector."""
+        """Return the context in which `lane_variable(lanes)` is a lane of a vector."""
         lane = lane_variable(lanes)
         if lanes == 1 or lane.name in self.order:
             return self
         return self.with_loop(lane.name, Const(0), Const(lanes))
 
     def with_condition(self, condition: Expr) -> Context:
-        """Where a scalar condition (or that of a mask's lane) is known to hold; the same one gives the same context."""
+        """Return the context where a scalar condition (or a mask's lane) holds; the same one gives the same context."""
         if condition not in self._inner:
             self._inner[condition] = self._with_condition(condition)
         return self._inner[condition]
@@ -185,7 +187,7 @@ class Context:
         return self._with_facts([-gap - 1]) if self._prover.proves(-gap) else self
 
     def _with_facts(self, facts: Iterable[Polynomial]) -> Context:
-        """Learn that polynomials are not negative, with what follows from each at once."""
+        """Learn that polynomials are not negative, and each one's immediate consequences."""
         new = [g for f in facts for g in _consequences(f)]
         known = set(self.facts)
         kept = [f for f in dict.fromkeys(new) if f not in known and f.value is None]
@@ -200,13 +202,13 @@ class Context:
         return grown._with_facts([g[1] for g in sharper]) if sharper else grown
 
     def _excludes(self, wrong: Polynomial, right: Polynomial) -> bool:
-        """Whether of two facts, one of which must hold, the first cannot."""
+        """Return True if, of two alternative facts, the first cannot hold."""
         return right not in self.facts and self._prover.proves(-wrong - 1, fuel=20)
 
     # Answering ------------------------------------------------------------------------------------
 
     def proves(self, condition: Expr, fuel: int = FUEL) -> bool:
-        """Whether a condition on integers (comparisons joined by and, or, not) is certain to hold here."""
+        """Return True if a condition on integers (comparisons joined by and, or, not) is certain to hold here."""
         key = (condition, fuel)
         if key not in self._answers:
             self._answers[key] = self.unreachable or self._holds(per_lane(self.resolve(condition)), True, fuel)
@@ -214,7 +216,7 @@ class Context:
 
     @property
     def unreachable(self) -> bool:
-        """Whether the facts are seen to contradict each other: nothing ever runs here."""
+        """Return True if the facts are seen to contradict each other: nothing ever runs here."""
         return any(f.value is not None for f in self.facts)
 
     def interval(self, e: Expr) -> tuple[int | None, int | None]:
@@ -259,7 +261,7 @@ class Context:
         return self._prover.proves(gap - 1, fuel) or self._prover.proves(-gap - 1, fuel) or self._indivisible(gap, fuel)
 
     def _indivisible(self, p: Polynomial, fuel: int) -> bool:
-        """Whether a polynomial differs from 0 because it is no multiple of something: `d * q + r` with 0 < |r| < d."""
+        """Return True if a polynomial differs from 0 because it has a remainder: `d * q + r` with 0 < |r| < d."""
         for divisor, rest in p.remainders():
             for r in (rest, -rest):
                 if self._prover.proves(r - 1, fuel) and self._prover.proves(divisor - r - 1, fuel):
@@ -278,7 +280,9 @@ class Context:
     # Names ----------------------------------------------------------------------------------------
 
     def _varies(self, e: Expr) -> bool:
-        """Whether evaluating an expression again may give another value: it loads what may be stored to."""
+        """Return True if evaluating an expression again may give another value: it loads from a buffer that may be
+        stored to.
+        """
         return any(isinstance(n, Load) and n.buffer not in self.constant for n in walk_expr(e))
 
 

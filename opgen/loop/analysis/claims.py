@@ -1,11 +1,13 @@
-"""What a kernel's integers must be for it to mean what it says: the claims of a kernel as lowered (`reach`).
+"""Claims on a kernel's integers under which its meaning holds, for a kernel as lowered (`reach`).
 
-* The subscripts, sizes, bounds of loops and operands of comparisons fit, with room to spare, so that what the analysis
-  proves of mathematical integers is true of int64.
+The claims are:
+
+* The subscripts, sizes, bounds of loops and operands of comparisons fit, with room to spare, so that the analysis's
+  proofs about mathematical integers hold for int64.
 * No divisor is 0 where its quotient counts.
 
-A side that is not taken does not count: the body of a loop without iterations, of a condition that does not hold, of
-a `select` the other way, the second operand of an `and` or `or` that the first decides.
+A side that is not taken does not count: the body of a loop without iterations or of a condition that does not hold, the
+other side of a `select`, and the second operand of an `and` or `or` that the first decides.
 """
 
 from __future__ import annotations
@@ -50,15 +52,15 @@ _COMPARED: Mapping[str, tuple[Operation, bool, bool]] = {
     "lt": ("lt", False, False), "le": ("le", False, False), "gt": ("lt", True, False), "ge": ("le", True, False),
     "eq": ("eq", False, False), "ne": ("eq", False, True),
 }  # fmt: skip
-"""For a comparison the step, whether it is that of the operands swapped, and whether it is its opposite."""
+"""For a comparison: the step, True if its operands are swapped, and True if it is the opposite."""
 
 _OPPOSITE = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}
 _SWAPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
 LARGEST = 2**48
-"""Bytes that no buffer has: more than a process can address."""
+"""Size in bytes that no buffer reaches: more than a process can address."""
 
 MANY = 16
-"""Tensors of a kernel beyond which all sizes are worked out before its nests."""
+"""Number of tensors of a kernel beyond which all sizes are computed before its loop nests."""
 
 _SHOWN = 200
 """The most characters of an expression in a message."""
@@ -67,7 +69,7 @@ Visit: TypeAlias = "Callable[[Expr, _Scope], int | None]"
 
 
 def reach_of(kernel: Kernel, labels: Mapping[str, str]) -> Reach:
-    """The steps and claims of a kernel that is not scheduled; `labels` are what a reader calls its parameters."""
+    """Return the steps and claims of an unscheduled kernel; `labels` are the reader's names of its parameters."""
     builder = _Builder(kernel, labels)
     scope = _Scope({}, {o.name: o.shape for o in kernel.buffers})
     for position, p in enumerate(kernel.parameters):
@@ -83,7 +85,7 @@ def reach_of(kernel: Kernel, labels: Mapping[str, str]) -> Reach:
 
 @dataclass(frozen=True)
 class _Scope:
-    """What is known at a place: the steps of names, the shapes of buffers, the steps and claims made already.
+    """Facts at a place: the steps of names, the shapes of buffers, the steps and claims made already.
 
     `target` is the tensor that is being defined, for messages.
     """
@@ -98,7 +100,7 @@ class _Scope:
         return replace(self, names=dict(self.names), known=dict(self.known), claimed=set(self.claimed))
 
     def renamed(self, name: str, step: int) -> _Scope:
-        """Where a name stands for another step."""
+        """Return the scope in which a name has another step."""
         known = self.known
         if name in self.names:
             known = {e: s for e, s in known.items() if name not in free_vars(e)}
@@ -119,7 +121,7 @@ class _Builder:
         return len(self.steps) - 1
 
     def _of(self, op: Operation, *steps: int) -> int:
-        """A step over others, which depends on what they depend on."""
+        """Return a step over other steps; it depends on everything that they depend on."""
         uses = tuple(dict.fromkeys(u for s in steps for u in self._uses[s]))
         a, b, c = (*steps, 0, 0, 0)[:3]
         return self.step(op, a, b, c, uses)
@@ -186,7 +188,7 @@ class _Builder:
         return replace(scope, shapes={**scope.shapes, **{o.name: o.shape for o in s.buffers}})
 
     def _room(self, buffer: Buffer, scope: _Scope) -> None:
-        """No buffer is larger than any memory: beyond, a product of its sizes may not fit."""
+        """Claim that no buffer is larger than any memory: beyond, a product of its sizes may not fit."""
         if all(isinstance(size, Const) for size in buffer.shape):
             return
         bytes_ = self.step("number", LIMIT // LARGEST * buffer.dtype.bytes)
@@ -246,7 +248,7 @@ class _Builder:
     # Expressions ------------------------------------------------------------------------------------
 
     def _value(self, e: Expr, scope: _Scope) -> None:
-        """Claims what an expression of any type holds."""
+        """Add the claims of an expression of any type."""
         if isinstance(e, Load):
             self._access(e.buffer, e.indices, scope)
         elif e.type.dtype == BOOL:
@@ -300,7 +302,7 @@ class _Builder:
         return self._opaque(e, scope)
 
     def _opaque(self, e: Expr, scope: _Scope) -> int:
-        """The step of what is no arithmetic of int64: a cast, or a function."""
+        """Return the step of a cast or a function, which are not int64 arithmetic."""
         inner = operands(e)
         if isinstance(e, Cast) and e.operand.type.dtype == BOOL:
             return self._truth(e.operand, scope)
@@ -371,7 +373,7 @@ class _Builder:
         return self._of("not", found) if opposite else found
 
     def _where(self, condition: Expr, holds: bool, scope: _Scope) -> _Scope:
-        """The scope where a condition holds, or does not: what it says of names is known."""
+        """Return the scope in which a condition holds, or does not: its consequences for names are known."""
         inner = scope.inner()
         pending = [(condition, holds)]
         while pending:
@@ -409,7 +411,7 @@ def _place(scope: _Scope) -> str:
 
 
 def _varies(e: Expr) -> bool:
-    """Whether an expression depends on elements, is arithmetic of elements, or is of no single number."""
+    """Return True if an expression depends on elements, is arithmetic of elements, or is not a single number."""
     return any(
         isinstance(n, Load)
         or n.type.lanes != 1

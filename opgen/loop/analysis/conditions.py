@@ -1,4 +1,4 @@
-"""Conditions taken apart: what must hold for one to hold, and what that says about integers."""
+"""Decomposition of conditions into parts that must hold, and their consequences for integers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OPPOSITE: dict[CompareOp, CompareOp] = {"eq": "ne", "ne": "eq", "lt": "ge", "ge"
 
 
 def leaves(e: Expr, wanted: bool = True) -> list[tuple[Expr, bool]]:
-    """Parts of a condition with their truth values, all of which hold if the condition's truth value is `wanted`."""
+    """Parts of a condition with their truth values; they all hold if the condition's truth value is `wanted`."""
     match e:
         case Unary() if e.op == "not":
             return leaves(e.operand, not wanted)
@@ -25,7 +25,7 @@ def leaves(e: Expr, wanted: bool = True) -> list[tuple[Expr, bool]]:
 
 
 def gaps(e: Expr, wanted: bool, difference: Callable[[Compare], Polynomial]) -> list[Polynomial]:
-    """Polynomials that are not negative if a leaf has the truth value `wanted`; none for what compares no integers."""
+    """Return polynomials that are not negative if a leaf has the value `wanted`; none if it compares no integers."""
     if isinstance(e, Const):
         return [] if bool(e.value) == wanted else [Polynomial.constant(-1)]
     if not is_integer_comparison(e):

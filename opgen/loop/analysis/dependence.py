@@ -1,9 +1,8 @@
-"""Whether the iterations of a loop are independent: none writes what another reads or writes.
+"""Independence of a loop's iterations: no iteration writes an element that another reads or writes.
 
-Two iterations i < j of a loop are set side by side, each with its own copy of everything bound inside the loop, and
-for every pair of accesses of which one is a store it is proved that they touch different elements: some index
-differs, or the offsets in the row-major buffer do (which sees through indices that share one loop, `y[f // W, f %
-W]`).
+Two iterations i < j of a loop are compared, each with its own copy of everything bound inside the loop.  For every pair
+of accesses with at least one store, the proof shows that they touch different elements: some index differs, or the
+offsets in the row-major buffer do.  The offsets see through indices that share one loop, `y[f // W, f % W]`.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ from opgen.loop.walk import expressions, free_vars, map_expr, reads_memory, skel
 
 @dataclass(frozen=True)
 class _Access:
-    """One load or store, and what encloses it within the loop."""
+    """One load or store, and the steps that enclose it within the loop."""
 
     buffer: str
     indices: tuple[Expr, ...]
@@ -72,12 +71,12 @@ _Step = _Loop | _Guard | _Name
 
 
 def independent(loop: For, context: Context) -> bool:
-    """Whether the iterations of a loop, standing where `context` holds, are certain to be independent."""
+    """Return True if the iterations of a loop are certain to be independent where `context` holds."""
     return why_dependent(loop, context) is None
 
 
 def why_dependent(loop: For, context: Context) -> str | None:
-    """Why iterations may depend on each other, in a sentence's words; None if they are certain not to."""
+    """Explain why iterations may depend on each other, in a sentence's words; None if they are certain not to."""
     if any(isinstance(s, Barrier) for s in skeleton(loop.body)):
         return f"a barrier stands in the loop over '{loop.var}'"
     iterations = _Iterations(loop, context)
@@ -142,7 +141,7 @@ def _access(
 
 @dataclass
 class _Iterations:
-    """Two iterations of a loop, an earlier and a later one, side by side."""
+    """Two iterations of a loop, an earlier and a later one, compared with each other."""
 
     loop: For
     context: Context
@@ -154,20 +153,20 @@ class _Iterations:
 
     @cached_property
     def both(self) -> Context:
-        """What holds where the two iterations' variables are known, and nothing of what is inside them."""
+        """Return the context in which the two iterations' variables are known, and nothing inside them."""
         inner = self.context.with_loop(self.loop.var, self.loop.start, self.loop.stop)
         return inner.with_loop(self.later.name, b.add(Var(self.loop.var, INDEX), 1), self.loop.stop)
 
     @cached_property
     def _single(self) -> bool:
-        """Whether there are seen to be no two iterations."""
+        """Return True if there are seen to be no two iterations."""
         start, stop = self.loop.start, self.loop.stop
         if isinstance(start, Const) and isinstance(stop, Const) and stop.value - start.value > 1:
             return self.context.unreachable
         return self.both.unreachable
 
     def all_apart(self, accesses: list[_Access]) -> bool:
-        """Whether some index of all these accesses differs between iterations: quick, however many there are."""
+        """Return True if one index of all these accesses differs between iterations: quick, however many there are."""
         names = {name for access in accesses for step in access.path for name in _bound(step)}
         inside = [_ranges(access.path) for access in accesses]
         columns = list(zip(*(_spelt_out(access) for access in accesses), strict=True))
@@ -182,12 +181,12 @@ class _Iterations:
         return False
 
     def repeat(self, access: _Access) -> bool:
-        """Whether each of several iterations makes the same access: quick, where no proof would be found."""
+        """Return True if each of several iterations makes the same access: quick, and no proof would be found."""
         read = (*access.indices, *(e for step in access.path for e in _read(step)))
         return not any(self.loop.var in free_vars(e) for e in read) and not self._single
 
     def apart(self, early: _Access, late: _Access) -> bool:
-        """Whether `early` in one iteration and `late` in a later one always touch different elements."""
+        """Return True if `early` in one iteration and `late` in a later one always touch different elements."""
         inner_names = {name for step in early.path + late.path for name in _bound(step)}
         if any(self._apart_outside(i, j, inner_names) for i, j in zip(early.indices, late.indices, strict=True)):
             return True
@@ -205,7 +204,7 @@ class _Iterations:
         return _differ(inner, self.loop.var, first, second, self.context.shapes.get(early.buffer))
 
     def _apart_outside(self, i: Expr, j: Expr, inner_names: set[str]) -> bool:
-        """Whether two indices differ because of the loop's variable alone: quick, and the case of most loops."""
+        """Return True if two indices differ because of the loop's variable alone: quick, and the case of most loops."""
         for n in (*walk_expr(i), *walk_expr(j)):
             if isinstance(n, Load) or n.type.lanes > 1:
                 return False
@@ -222,13 +221,13 @@ class _Iterations:
         return self._decided[i, j]
 
     def _strides(self, i: Expr) -> bool:
-        """Whether an index is the loop's variable by a number, and something that stays the same."""
+        """Return True if an index is a multiple of the loop's variable plus something that stays the same."""
         whole, moving = polynomial(i), atom("var", Var(self.loop.var, INDEX))
         return (moving,) in whole.terms and sum(self.loop.var in a.variables for m in whole.terms for a in m) == 1
 
 
 def _spelt_out(access: _Access) -> tuple[Expr, ...]:
-    """The indices of an access with what the names within an iteration stand for."""
+    """Return the indices of an access with the names inside an iteration replaced by their values."""
     indices = access.indices
     for step in reversed(access.path):
         if isinstance(step, _Name):
@@ -237,7 +236,7 @@ def _spelt_out(access: _Access) -> tuple[Expr, ...]:
 
 
 def _whole(columns: list[tuple[Expr, ...]]) -> Iterator[tuple[Expr, ...]]:
-    """What two indices of all accesses are quotient and rest of, as loops that were joined have it."""
+    """Yield the expressions whose quotient and remainder two indices of all accesses are, as in fused loops."""
     for quotients, rests in pairwise(columns):
         found = [whole_of(i, j) for i, j in zip(quotients, rests, strict=True)]
         divisors = {i.right for i in quotients if isinstance(i, Binary)}
@@ -246,8 +245,10 @@ def _whole(columns: list[tuple[Expr, ...]]) -> Iterator[tuple[Expr, ...]]:
 
 
 def _owners(accesses: list[_Access], loop: str) -> Iterator[tuple[Expr, ...]]:
-    """What the elements of all accesses are known to have: where each is under `e == o`, and `e` is made of indices in
-    the same way, elements of different `o` are different ones.
+    """Yield the owners of the elements of all accesses.
+
+    If each access is guarded by `e == o`, and `e` is made of indices in the same way, then elements with different `o`
+    are different.
     """
     first, *others = [_told(access, loop) for access in accesses]
     for place, owner in first.items():
@@ -256,7 +257,7 @@ def _owners(accesses: list[_Access], loop: str) -> Iterator[tuple[Expr, ...]]:
 
 
 def _told(access: _Access, loop: str) -> dict[Expr, Expr]:
-    """Of conditions `e == o` on an access those whose `e` is made of its indices alone: these, by number, to `o`."""
+    """Return, by number, the `o` of conditions `e == o` on an access whose `e` is made of its indices alone."""
     guards = [step.condition for step in access.path if isinstance(step, _Guard)]
     equal = [c for c in guards if isinstance(c, Compare) and c.op == "eq"]
     if not equal:
@@ -272,7 +273,7 @@ def _told(access: _Access, loop: str) -> dict[Expr, Expr]:
 
 
 def _bound(step: _Step) -> tuple[str, ...]:
-    """The name that a step of a path binds."""
+    """Return the name that a step of a path binds."""
     match step:
         case _Loop():
             return (step.var,)
@@ -293,7 +294,7 @@ def _ranges(path: tuple[_Step, ...]) -> dict[str, tuple[int, int] | None]:
 
 
 def _read(step: _Step) -> tuple[Expr, ...]:
-    """What a step of a path evaluates."""
+    """Return the expressions that a step of a path evaluates."""
     match step:
         case _Loop():
             return (step.start, step.stop)
@@ -356,7 +357,7 @@ def _copy(step: _Step, copies: Mapping[str, Expr]) -> tuple[_Step, dict[str, Exp
 
 
 def _rename(e: Expr, copies: Mapping[str, Expr], context: Context | None = None) -> Expr:
-    """The later iteration's copy of an expression; what it loads from buffers that change may be another value."""
+    """Return the later iteration's copy of an expression; loads from buffers that change may give another value."""
 
     def renamed(n: Expr) -> Expr:
         if isinstance(n, Var):

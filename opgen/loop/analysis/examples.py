@@ -1,7 +1,7 @@
-"""Examples against a claim: values of the variables for which all facts hold and the claim does not.
+"""Counterexamples to a claim: values of the variables for which all facts hold and the claim does not.
 
-Where there is one no proof can be found, and none need be looked for.  Variables are given values from the outermost
-in, each as far as the facts about it and those before let it go in the direction in which the claim fails.
+If one exists, no proof can be found, so none is searched for.  Variables get values from the outermost in.  Each goes
+as far in the direction in which the claim fails as the facts about it and earlier variables allow.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MANY = 8
 """Terms of an equation beyond which it gives the value of its outermost variable, and not of its innermost."""
 
 FAR = 1 << 40
-"""Further than any size: the value of a variable that nothing limits."""
+"""Value of a variable that has no limit: greater than any size."""
 
 
 class _UnknownError(Exception):
@@ -36,7 +36,7 @@ class Examples:
     _points: dict[frozenset[Atom], Values | None] = field(default_factory=dict)
 
     def against(self, goal: Polynomial) -> bool:
-        """Whether an example against `goal >= 0` is found."""
+        """Return True if an example against `goal >= 0` is found."""
         own = _variables((goal,))
         rising = frozenset(v for v in own if _slope(goal, v) > 0)
         falling = frozenset(v for v in own if _slope(goal, v) < 0)
@@ -45,7 +45,7 @@ class Examples:
         return any(self._refutes(goal, own, up) for up in ways)
 
     def _refutes(self, goal: Polynomial, own: set[Atom], up: frozenset[Atom]) -> bool:
-        """Whether the goal fails where the variables `up` are as great as they may be, and the others as little."""
+        """Return True if the goal fails where the variables `up` are as great as possible, and the others as small."""
         values = self._point(up.intersection(self._known))
         if values is None:
             return False
@@ -58,7 +58,7 @@ class Examples:
             return False
 
     def _point(self, up: frozenset[Atom]) -> Values | None:
-        """Values of the variables of the facts, of which some are great, if all facts hold for them."""
+        """Return values of the facts' variables, those in `up` great, if all facts hold for them."""
         if up not in self._points:
             self._points[up] = self._found(up)
         return self._points[up]
@@ -121,7 +121,7 @@ class Examples:
         return total
 
     def _atom(self, a: Atom, values: Values) -> int:
-        """The value of what is no variable; what nothing is known about may have any within its bounds."""
+        """Return the value of an atom that is not a variable; an unknown atom may have any value within its bounds."""
         if a.kind in ("floordiv", "min", "max"):
             left, right = (self._value(p, values) for p in a.operands)
             if a.kind == "floordiv":
@@ -154,7 +154,7 @@ def _far_end(limits: Interval, great: bool) -> int:
 
 
 def _solved(equation: Polynomial, ordered: Iterable[Atom]) -> Atom | None:
-    """The outermost variable of which an equation with others gives the value."""
+    """Return the outermost variable whose value follows from an equation with others."""
     own = _variables((equation,))
     return next((v for v in ordered if v in own and abs(equation.terms.get((v,), 0)) == 1), None)
 
@@ -172,7 +172,7 @@ def _variables(polynomials: Iterable[Polynomial]) -> set[Atom]:
 
 
 def _slope(p: Polynomial, v: Atom) -> int:
-    """Whether a polynomial grows with a variable, roughly: the sum of the factors where that is clear."""
+    """Return the direction in which a polynomial grows with a variable, roughly: the sum of its clear factors."""
     total = 0
     for monomial, c in p.terms.items():
         for a in monomial:

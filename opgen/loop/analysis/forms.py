@@ -1,8 +1,8 @@
 """Integer expressions as sums of multiples of independent variables that are at least 0.
 
-A loop's variable is one of them, counted from the loop's start.  One that is taken apart by division (`f // 8` and `f %
-8`, as loops that were joined have it) is instead as many as it is taken apart into, like the digits of a number.  What
-is no sum (the beginning of the last of overlapping tiles, `min(16*i, 21)`) is known by its range alone.
+A loop's variable is one of them, counted from the loop's start.  A variable divided into parts (`f // 8` and `f % 8`,
+as in fused loops) counts as one variable per part, like the digits of a number.  An expression that is not a sum (the
+beginning of the last of overlapping tiles, `min(16*i, 21)`) is known by its range alone.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ class Form:
 
 NOTHING = Form({})
 Known = Mapping[str, "Form | None"]
-"""What the names in scope are; None for what is no form."""
+"""Forms of the names in scope; None for a value that is not a form."""
 
 
 def form_of(e: Expr, known: Known, lane: str = "") -> Form | None:
-    """What an expression is; of a vector, in a lane that the variable `lane` stands for."""
+    """Return the form of an expression; for a vector, that of the lane given by the variable `lane`."""
     match e:
         case Const(value=int(value)):
             return Form({}, int(value))
@@ -117,7 +117,7 @@ def _opaque(name: str, low: int, high: int) -> Form:
 
 
 def span(start: Form, stop: Expr, known: Known) -> int | None:
-    """How many values a loop has at most; None if no number is seen."""
+    """Return the greatest number of values of a loop; None if no number is seen."""
     found = form_of(stop, known)
     if found is not None:
         return max(0, found.plus(start, -1).range[1])
@@ -137,7 +137,7 @@ def digits(name: str, own: str, count: int, body: Stmt) -> Form:
 
 
 def _divisors(name: str, body: Stmt) -> set[int]:
-    """What a variable is divided by in a statement, also step by step and under other names."""
+    """Return the divisors of a variable in a statement, also step by step and under other names."""
     found: set[int] = set()
     _search(body, {name: 1}, found)
     return found
@@ -161,7 +161,7 @@ def _note(nodes: Iterable[Expr], units: Mapping[str, int], found: set[int]) -> N
 
 
 def _unit(e: Expr, units: Mapping[str, int]) -> int | None:
-    """How many of the variable an expression counts as one, if it is made of quotients and rests of it; else None."""
+    """Return the unit in which an expression of quotients and remainders counts the variable; None for any other."""
     match e:
         case Var():
             return units.get(e.name)

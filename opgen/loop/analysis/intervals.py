@@ -19,14 +19,14 @@ _TYPE_RANGES: dict[str, Interval] = {
 
 
 def meet(a: Interval, b: Interval) -> Interval:
-    """What lies in both."""
+    """Return the intersection of two intervals."""
     low = b[0] if a[0] is None else a[0] if b[0] is None else max(a[0], b[0])
     high = b[1] if a[1] is None else a[1] if b[1] is None else min(a[1], b[1])
     return low, high
 
 
 def join(a: Interval, b: Interval) -> Interval:
-    """What lies in either."""
+    """Return the smallest interval that contains both."""
     low = None if a[0] is None or b[0] is None else min(a[0], b[0])
     high = None if a[1] is None or b[1] is None else max(a[1], b[1])
     return low, high
@@ -48,7 +48,7 @@ def multiply(a: Interval, b: Interval) -> Interval:
 
 
 def floor_divide(a: Interval, divisor: Interval) -> Interval:
-    """Quotients, rounded down, by a positive number.  Of no number at all, as what is never run may have: anything."""
+    """Return quotients, rounded down, by a positive number; anything for an empty interval (code that never runs)."""
     least, most = divisor
     if least is None or least < 1 or (most is not None and most < least):
         return UNBOUNDED
@@ -120,7 +120,7 @@ class Intervals:
         return self._derived[a]
 
     def _structure(self, a: Atom) -> Interval:
-        """What follows from the operands of an atom, or from the type of an opaque one."""
+        """Return the bounds implied by the operands of an atom, or by the type of an opaque one."""
         inner = [self.of(p) for p in a.operands]
         match a.kind:
             case "floordiv":
@@ -150,7 +150,7 @@ class Intervals:
 
 
 def _type_range(a: Atom) -> Interval:
-    """The range of its type; of a cast that keeps every value, that of what is cast."""
+    """Return the range of an atom's type; for a cast that keeps every value, that of its operand."""
     own = _TYPE_RANGES.get(a.expr.type.dtype.name, UNBOUNDED)
     if not isinstance(a.expr, Cast) or a.expr.operand.type.dtype.is_float:
         return own

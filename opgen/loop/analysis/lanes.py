@@ -1,4 +1,4 @@
-"""Vector expressions seen lane by lane: one scalar expression in a variable that stands for the lane."""
+"""Vector expressions lane by lane: one scalar expression in a variable for the lane."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from opgen.loop.walk import operands, with_operands
 
 
 def lane_variable(lanes: int) -> Var:
-    """The variable, 0 <= it < lanes, that stands for the lane (no listing can declare a name with a space)."""
+    """Return the variable of the lane, 0 <= it < lanes (no listing can declare a name with a space)."""
     return Var(f"lane of {lanes}", INDEX)
 
 
 def per_lane(e: Expr) -> Expr:
-    """What an expression is in the lane that `lane_variable(e.type.lanes)` says; a scalar expression is itself."""
+    """Return an expression's value in the lane `lane_variable(e.type.lanes)`; a scalar expression is itself."""
     match e:
         case Ramp():
             lane: Expr = lane_variable(e.lanes)

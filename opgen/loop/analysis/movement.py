@@ -1,9 +1,9 @@
 """Work of a scheduled kernel, estimated from its loops: arithmetic, accesses, bytes between the levels of memory.
 
-A cache is taken to hold all that fits into it, whatever its sets.  The accesses of a loop are bounded by a box for each
-buffer.  Where a whole loop's boxes fit, they move once; where one iteration's boxes fit, the loop's boxes move once
-too, since what consecutive iterations share stays; else every iteration moves its own.  Conditions and sizes that
-differ from iteration to iteration are taken as they are in a typical one, away from the ends.
+A cache is assumed to hold everything that fits into it, regardless of its associativity.  The accesses of a loop are
+bounded by a box for each buffer.  If a whole loop's boxes fit, they move once.  If one iteration's boxes fit, the
+loop's boxes move once too, since data shared by consecutive iterations stays.  Otherwise every iteration moves its own.
+Conditions and sizes that differ from iteration to iteration are evaluated in a typical one, away from the ends.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ Boxes = dict[str, Box]
 
 IN_REGISTERS = ("register",)
 ON_CHIP = ("register", "stack", "shared")
-"""Memory that a CUDA device has beside its caches."""
+"""Memory spaces that a CUDA device has besides its caches."""
 SLOW: Mapping[str, int] = {"div": 16, "floordiv": 16, "mod": 16, "sqrt": 16}
-"""Operations that take as long as so many multiply-adds; other functions are counted as FUNCTION."""
+"""Number of multiply-adds that each operation takes as long as; other functions are counted as FUNCTION."""
 FUNCTION = 20
 TYPICAL = 0.382
-"""Where in a loop its typical iteration is.  Not in the middle: where two loops were fused, that is an end of one."""
+"""Position of a loop's typical iteration.  It is not the middle: where two loops were fused, that is an end of one."""
 
 SAMPLES = 7
 """Iterations of an outermost loop over which is averaged."""
@@ -84,7 +84,7 @@ class Executed:
 class Movement:
     """The work of a kernel without parameters, scheduled and legalised.
 
-    Buffers in the spaces `near` are no memory; a vector has `vector_bytes`.
+    Buffers in the spaces `near` do not count as memory; a vector has `vector_bytes`.
     """
 
     def __init__(self, kernel: Kernel, vector_bytes: int = 64, near: Sequence[str] = IN_REGISTERS) -> None:
@@ -101,7 +101,9 @@ class Movement:
         return max(found, default=4)
 
     def between(self, size: int) -> float:
-        """Bytes that pass between a cache of that size and what lies behind it, for a kernel that runs repeatedly."""
+        """Return the bytes that pass between a cache of that size and the next level, for a kernel that runs
+        repeatedly.
+        """
         whole = self._bytes(self._boxes(self._body, {}))
         return 0.0 if whole <= size else self._moved(self._body, {}, size)
 
@@ -157,7 +159,7 @@ class Movement:
         return total
 
     def _straight(self, statements: Sequence[Stmt]) -> Executed:
-        """Of the statements' own expressions.  What several of them load is loaded once."""
+        """Count the statements' own expressions.  A load that several of them share counts once."""
         expressions = [e for s in statements for top in walk.expressions(s) for e in walk.walk_expr(top)]
         adds = sum(e.type.lanes for e in expressions if isinstance(e, Call) and e.function == "fma")
         paired = sum(2 * e.type.lanes for e in expressions if isinstance(e, Dot))
@@ -214,7 +216,7 @@ def _of_tiles(tile: Operation) -> Executed:
 
 
 def _children(s: Stmt, ranges: Ranges) -> Iterator[tuple[Stmt, Ranges]]:
-    """The statements within, with what is known there; of a branch the side that is taken there."""
+    """Yield the statements within, with their ranges; for a branch, only the side that is taken."""
     match s:
         case Block(statements):
             yield from ((child, ranges) for child in statements)

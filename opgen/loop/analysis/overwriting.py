@@ -1,12 +1,12 @@
-"""Whether a result may lie in the place of an operand: no element of the operand is read once one is stored there.
+"""Proof that a result may overwrite an operand: no element of the operand is read after one is stored there.
 
-Every pair of a load of the operand and a store to the result is looked at.  Together they stand in some loops.  It is
-proved that they access different elements in different iterations of these, so that it does not matter in which order
-iterations run, nor which of them run at once; and that within an iteration the load comes first, or they access
-different elements there, too.  An element that is computed twice (tiles that overlap) is stored to by two iterations,
-the later of which would read what the earlier one stored: these do not access different elements.
+Every pair of a load of the operand and a store to the result is examined, together with the loops that enclose both.
+The proof has two parts.  In different iterations of these loops they access different elements, so neither the order of
+iterations nor running them at once matters.  Within an iteration, the load comes first, or they access different
+elements there too.  An element that is computed twice (tiles that overlap) is stored to by two iterations.  The later
+one would read the earlier one's result, so these do not access different elements.
 
-It is sound, and proves what is plain: indices that are sums of loops' variables by numbers.  Sizes may be open.
+The proof is sound and covers plain cases: indices that are sums of multiples of loops' variables.  Sizes may be open.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ MANY = 1 << 16
 
 _Loops: TypeAlias = "tuple[tuple[Variable, ...], ...]"
 _Place: TypeAlias = "tuple[Form | None, ...]"
-"""None for an index that is no form."""
+"""None for an index that is not a form."""
 
 
 UNKNOWN = 1 << 62
-"""The extent of a loop of which no number is known: more than any has."""
+"""Extent of a loop without a known number: more than any has."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class _Access:
 
 
 def may_overwrite(kernel: Kernel, operand: str, result: str) -> bool:
-    """Whether `result` of a kernel may lie in the place of `operand`, an input."""
+    """Return True if `result` of a kernel may overwrite `operand`, an input."""
     source = next(x for x in kernel.inputs if x.name == operand)
     target = next(x for x in kernel.outputs if x.name == result)
     if (source.dtype, source.shape, source.outside) != (target.dtype, target.shape, target.outside):
@@ -107,7 +107,7 @@ class _Walk:
 
 
 def _keeps_apart(load: _Access, store: _Access) -> bool:
-    """Whether the load is certain not to give what the store put there."""
+    """Return True if the load is certain not to return the store's value."""
     around = takewhile(lambda pair: pair[0] == pair[1], zip(load.loops, store.loops, strict=False))
     common = frozenset(v for variables, _ in around for v in variables if v.extent > 1)
     places = zip(load.place, store.place, strict=True)
@@ -121,9 +121,10 @@ def _keeps_apart(load: _Access, store: _Access) -> bool:
 
 @dataclass(frozen=True)
 class _Gap:
-    """How far an index of a load is from that of a store: from `low` to `high` within one iteration of the loops around
-    both.  Of two iterations it is multiples (`moving`) of the differences of their variables, and something that is at
-    most `rest` from 0; from `least` to `most` in all.
+    """Distance from an index of a store to an index of a load.
+
+    It is from `low` to `high` within one iteration of the loops around both.  Between two iterations it is multiples
+    (`moving`) of the differences of their variables, plus at most `rest`; overall it is from `least` to `most`.
     """
 
     low: int
@@ -144,14 +145,14 @@ def _gap(load: Form, store: Form, common: frozenset[Variable]) -> _Gap:
 
 
 def _reach(moving: Mapping[Variable, int]) -> int:
-    """How far multiples of differences are from 0 at most."""
+    """Return the greatest distance of multiples of differences from 0."""
     return sum(abs(f) * (v.extent - 1) for v, f in moving.items())
 
 
 def _told(gaps: Sequence[_Gap]) -> set[Variable]:
-    """The common variables that are equal in two iterations wherever no index differs.
+    """Return the common variables that are equal in two iterations wherever no index differs.
 
-    The one with the largest multiple in an index is, if no difference of the others makes up for one of its own.
+    The variable with the largest multiple in an index is one, if no difference of the others can offset its own.
     """
     told: set[Variable] = set()
     before = -1

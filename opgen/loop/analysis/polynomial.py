@@ -1,14 +1,14 @@
 """The normal form of integer expressions: polynomials with integer coefficients over atoms.
 
-An atom is a variable or a subexpression that is no sum or product: `floordiv`, `min`, `max`, `select`, loads, casts
-of other things. `a mod b` is `a - b * (a floordiv b)`, and `(a + b * k) floordiv b` is `k + a floordiv b`, so the
+An atom is a variable or a subexpression that is not a sum or product: `floordiv`, `min`, `max`, `select`, loads, casts
+of other things.  `a mod b` is `a - b * (a floordiv b)`, and `(a + b * k) floordiv b` is `k + a floordiv b`.  So the
 usual splits of an index meet in one form.
 
-The integers are mathematical ones: what is derived holds where no int64 expression of the program overflows.  That
-is so in every call: its numbers are checked before the kernel runs, with bounds that hold for all forms of an
-expression (`reach`: the sum of the magnitudes of its monomials stays below 2**62), so a normal form is as safe as what
-it stands for.  Sums and products on the way may wrap, which leaves their final value as it is.
-Arithmetic narrower than int64 may wrap and is opaque; on int64s that memory holds it is where that counts.
+The integers are mathematical ones: conclusions hold where no int64 expression of the program overflows.  That is so in
+every call: its numbers are checked before the kernel runs, with bounds that hold for all forms of an expression.
+(`reach`: the sum of the magnitudes of its monomials stays below 2**62.)  So a normal form is as safe as its expression.
+Sums and products on the way may wrap, which leaves their final value as it is.  Arithmetic narrower than int64 may wrap
+and is opaque; int64 arithmetic on values from memory is opaque where wrapping counts.
 """
 
 from __future__ import annotations
@@ -254,8 +254,9 @@ class Normaliser:
         return Polynomial.of(atom("other", self._opaque(e)))
 
     def ordered(self, e: Expr) -> Polynomial:
-        """The same for what is put in order or divided: there it counts if a sum has wrapped.  One of what is not
-        checked may have, and is opaque.
+        """Return the polynomial of an expression that is compared or divided: there, a wrapped sum counts.
+
+        An expression with unchecked numbers may have wrapped, and is opaque.
         """
         found = self.polynomial(e)
         if not _has_unchecked(found) or (len(found.terms) == 1 and 1 in found.terms.values()):
@@ -263,8 +264,9 @@ class Normaliser:
         return Polynomial.of(atom("other", expression(found)))
 
     def difference(self, e: Compare) -> Polynomial:
-        """The right side less the left one.  Whether that is 0 can be told of sums that may have wrapped, too, if what
-        is not checked is the same on both sides.
+        """Return the right side minus the left one.
+
+        A test for 0 is valid even for sums that may have wrapped, if the unchecked parts are the same on both sides.
         """
         if e.op in ("eq", "ne"):
             exact = self.polynomial(e.right) - self.polynomial(e.left)
@@ -298,7 +300,7 @@ class Normaliser:
 
 
 def _has_unchecked(p: Polynomial) -> bool:
-    """Whether it has int64s of which nothing is checked before the kernel runs, as elements of tensors are."""
+    """Return True if it has int64s that are not checked before the kernel runs, such as elements of tensors."""
     return any(a.kind == "other" and a.expr.type == INDEX for a in p.atoms)
 
 
@@ -338,7 +340,7 @@ def _floordiv(left: Polynomial, right: Polynomial) -> Polynomial:
 
 
 def _quotient(left: Polynomial, right: Polynomial) -> Polynomial:
-    """The quotient where no multiple of the divisor is left to take out."""
+    """Return the quotient once every multiple of the divisor has been taken out."""
     divisor = right.value
     if not left.terms or divisor == 1:
         return left

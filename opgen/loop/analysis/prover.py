@@ -46,7 +46,7 @@ class Prover:
     _asides: int = 0
 
     def proves(self, goal: Polynomial, fuel: int = FUEL) -> bool:
-        """Whether `goal >= 0` follows."""
+        """Return True if `goal >= 0` follows."""
         if any(f.value is not None for f in self.facts):
             return True  # a false constant among the facts: this place is never reached
         goal = self._reduce(goal)
@@ -136,7 +136,9 @@ class Prover:
         return False
 
     def _by_one_quotient(self, goal: Polynomial) -> bool:
-        """The goal is what a quotient leaves over, or lacks to the divisor, plus something whose bounds are enough."""
+        """Try the goal as a quotient's remainder, or its distance to the divisor, plus something whose bounds are
+        enough.
+        """
         for v in sorted((a for a in goal.atoms if a.kind == "floordiv"), key=lambda a: a.key):
             for f in self._facts_about(v):
                 low = self.intervals.least(goal, f)
@@ -185,7 +187,7 @@ class Prover:
                 yield goal * (k * sign) + (k * sign - 1) - (a * sign) * f
 
     def _at_both_ends(self, goal: Polynomial, v: Atom, a: Polynomial, depth: int) -> bool:
-        """Where the sign of the coefficient is unknown: a linear form is least at one end of the range of `v`."""
+        """Prove a goal with a coefficient of unknown sign: a linear form is least at one end of the range of `v`."""
         lower = [f for f in self._facts_about(v) if _unit(f, v) == 1]
         upper = [f for f in self._facts_about(v) if _unit(f, v) == -1]
         return any(self._prove(goal - a * f, depth - 1) for f in lower) and any(
@@ -228,7 +230,7 @@ class Prover:
         return False
 
     def _in_case(self, facts: list[Polynomial], goal: Polynomial, depth: int) -> bool:
-        """Whether the goal follows with some facts more."""
+        """Return True if the goal follows with some facts more."""
         if any(f.value is not None and f.value < 0 for f in facts):
             return True
         intervals = Intervals(dict(self.intervals.ranges))
@@ -261,7 +263,7 @@ class Prover:
         return self._extra[v]
 
     def _definition(self, v: Atom) -> Iterator[Polynomial]:
-        """What holds of an atom because of what it is."""
+        """Yield the facts that hold for an atom by its definition."""
         one = Polynomial.of(v)
         if v.kind == "min":
             yield from (operand - one for operand in v.operands)
@@ -274,7 +276,7 @@ class Prover:
                 yield divisor * one + divisor - 1 - dividend
 
     def _aside(self, goal: Polynomial) -> bool:
-        """A short proof of what another proof wants to know; asides of asides end."""
+        """Prove something short on behalf of another proof; such asides may not start further asides."""
         if self._asides >= _ASIDES:
             return False
         self._asides += 1
@@ -319,7 +321,7 @@ def strongest(facts: Sequence[Polynomial]) -> tuple[Polynomial, ...]:
 
 
 def _select_cases(goal: Polynomial, condition: Expr) -> Iterator[tuple[list[Polynomial], Polynomial]]:
-    """What is known, and the goal, where a condition holds and where it does not."""
+    """Yield the facts and the goal for each side of a condition: where it holds and where it does not."""
     same = [a for a in goal.atoms if isinstance(a.expr, Select) and a.expr.condition == condition]
     for holds in (True, False):
         chosen = goal
@@ -329,7 +331,7 @@ def _select_cases(goal: Polynomial, condition: Expr) -> Iterator[tuple[list[Poly
 
 
 def _between_quotients(goal: Polynomial, v: Atom) -> Iterator[Polynomial]:
-    """What holds of `x // (m * n)` because a goal has `x // n`, too: the one is a quotient of the other by `m`."""
+    """Yield facts about `x // (m * n)` when a goal also has `x // n`: the one is a quotient of the other by `m`."""
     if v.kind != "floordiv":
         return
     dividend, divisor = v.operands[0], v.operands[1].value

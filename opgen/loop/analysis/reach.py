@@ -1,10 +1,10 @@
-"""How far the integers of a call reach: a list of steps that Python and C run alike, and claims about what they find.
+"""Magnitudes of the integers of a call: a list of steps that Python and C run alike, and claims about the results.
 
-A step is about an integer or a condition of a kernel.  What is known of it in a call is a `Span`: the interval that
-it lies in, and `most`, the sum of the magnitudes of all products in it.  No rewriting can make more of an expression
-than `most`: expanding, factoring, regrouping and comparing by a difference all stay below, since every factor counts
-as at least 1.  What reaches `LIMIT` is beyond all: half of an int64's range is left for the few additions with which
-loops are rounded up to whole tiles.
+A step computes an integer or a condition of a kernel.  Its `Span` in a call has the interval that contains it, and
+`most`, the sum of the magnitudes of all its products.  No rewriting can make more of an expression than `most`:
+expanding, factoring, regrouping and comparing by a difference all stay below, since every factor counts as at least 1.
+A value that reaches `LIMIT` is treated as unbounded.  Half of an int64's range is left for the few additions that round
+loops up to whole tiles.
 """
 
 from __future__ import annotations
@@ -17,25 +17,26 @@ from opgen.diagnostics import InternalError
 from opgen.locks import cached_property
 
 LIMIT = 2**62
-"""What an integer of a kernel must stay below."""
+"""Limit below which every integer of a kernel must stay."""
 
 Operation = Literal[
     "number", "given", "loop", "add", "sub", "mul", "div", "mod", "min", "max", "select", "lt", "le", "eq", "and", "or",
     "not", "either", "upto", "from", "apart", "unless", "empty", "fits", "nonzero",
 ]  # fmt: skip
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
-"""What a step can be, in the order of their numbers in C."""
+"""Operations of steps, in the order of their numbers in C."""
 
 
 class Step(NamedTuple):
-    """`a`, `b` and `c` are numbers of earlier steps, but for these: a number itself (`number`), the position of a
-    parameter (`given`), the step to go on with (`b` of `unless` and `empty`), and a claim (`c` of `fits` and `b` of
-    `nonzero`).
+    """One step.  `a`, `b` and `c` are numbers of earlier steps, with these exceptions.
+
+    The exceptions: a number itself (`number`), the position of a parameter (`given`), the step to go on with (`b` of
+    `unless` and `empty`), and a claim (`c` of `fits` and `b` of `nonzero`).
 
     number, given            an integer, or 0 or 1 for a bool
-    loop                     what is at least a and below b
+    loop                     an integer that is at least a and below b
     add ... select           arithmetic; select is b where the condition a holds, else c
-    lt ... not               conditions; `either` is one of which nothing is known
+    lt ... not               conditions; `either` is an unknown one
     upto, from, apart        a where it is at most, at least, or not b
     unless, empty            go on at step b if the condition a cannot hold, if there is no integer in a
     fits                     that a and b together stay below LIMIT
@@ -49,7 +50,7 @@ class Step(NamedTuple):
 
 
 class Span(NamedTuple):
-    """What is known of an integer (`most` at most LIMIT, the bounds within it on both sides), or of a condition."""
+    """Bounds of an integer (`most` at most LIMIT, the others within it on both sides), or of a condition."""
 
     low: int
     high: int
@@ -58,9 +59,9 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class Claim:
-    """What must hold so that a kernel does what it says: `text` completes "numbers for which ...".
+    """Condition under which a kernel keeps its meaning: `text` completes "numbers for which ...".
 
-    `parameters` are the positions of those that it depends on, in the order in which they come up.
+    `parameters` are the positions of the parameters that it depends on, in the order in which they come up.
     """
 
     text: str

@@ -1,4 +1,4 @@
-"""Contexts carried down a tree of statements."""
+"""Contexts passed down a tree of statements."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def inside(s: Stmt, context: Context) -> tuple[Context, ...]:
 
 
 def walk_in_context(s: Stmt, context: Context) -> Iterator[tuple[Stmt, Context]]:
-    """Every statement in a statement, outermost first, with what is known where it stands."""
+    """Yield every statement in a statement, outermost first, with the context of its place."""
     yield s, context
     for part, inner in zip(parts(s), inside(s, context), strict=True):
         yield from walk_in_context(part, inner)
 
 
 def walk_kernel(kernel: Kernel) -> Iterator[tuple[Stmt, Context]]:
-    """Every statement of a kernel with what is known where it stands."""
+    """Yield every statement of a kernel with the context of its place."""
     return walk_in_context(kernel.body, Context.of(kernel))

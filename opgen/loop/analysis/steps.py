@@ -27,7 +27,7 @@ class _Index:
 
 
 def steps_apart(var: str, indices: Sequence[tuple[Expr, Ranges]]) -> bool:
-    """Whether all these indices of one dimension, each with the names inside, differ between iterations of a loop."""
+    """Return True if all these indices of one dimension, each with its ranges, differ between iterations of a loop."""
     found = [index for e, inside in indices if (index := _index(e, var, inside)) is not None]
     if len(found) < len(indices) or len({(i.step, i.common) for i in found}) != 1:
         return False

@@ -1,4 +1,4 @@
-"""Nests of "tile" loops as what they are for a matrix unit: a tile filled, copied, or multiplied and added."""
+"""Recognition of "tile" loop nests as instructions of a matrix unit: a tile filled, copied, or multiplied and added."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ PAIR = 4
 
 @dataclass(frozen=True)
 class Region:
-    """A rectangle of a buffer: the indices of its first element, and in each dimension how far apart rows and columns
-    are.
-    """
+    """A rectangle of a buffer: the indices of its first element, and the strides of rows and columns by dimension."""
 
     buffer: str
     first: tuple[Expr, ...]
@@ -30,7 +28,7 @@ class Region:
     columns: tuple[int, ...]
 
     def across(self, shape: Sequence[Expr]) -> int | None:
-        """How many elements of a buffer of that shape lie from one column to the next; None if that is not known."""
+        """Return the number of elements from one column to the next in a buffer of that shape; None if unknown."""
         total = 0
         size: int | None = 1
         for step, extent in zip(reversed(self.columns), reversed(shape), strict=True):
@@ -79,7 +77,7 @@ Operation: TypeAlias = Fill | Move | Multiply
 
 
 def operation(s: For) -> Operation | None:
-    """What a nest of tile loops does, outermost loop given; None if it is nothing that a matrix unit does."""
+    """Return the operation of a nest of tile loops, given its outermost loop; None if no matrix unit performs it."""
     if s.kind != "tile":
         return None
     loops, body = _loops(s)
@@ -129,12 +127,12 @@ def _product(body: Store, target: Region, names: list[str], extents: list[int]) 
 
 
 def _moves(region: Region, var: str) -> bool:
-    """Whether where a region begins depends on a variable."""
+    """Return True if the beginning of a region depends on a variable."""
     return any(var in free_vars(i) for i in region.first)
 
 
 def _pairs(e: Expr, row: str, column: str) -> Region | None:
-    """Where pairs lie in memory: as elements of a buffer of pairs, or as neighbours in one of bfloat16."""
+    """Return the region of pairs in memory: elements of a buffer of pairs, or neighbours in one of bfloat16."""
     match e:
         case Load(dtype=dtype, mask=None) if dtype == INT32:
             return _region(e.buffer, e.indices, row, column)

@@ -58,7 +58,7 @@ _ELEMENTS = {"quot": "quotients", "rem": "remainders", "shl": "np.left_shift", "
 
 
 def choose(condition: object, if_true: object, if_false: object) -> object:
-    """A select of scalars of which one loads: both operands are evaluated, as memory is read either way."""
+    """Select between scalars if one of them loads: both operands are evaluated, as memory is read either way."""
     return if_true if condition else if_false
 
 
@@ -103,11 +103,11 @@ NAMESPACE: dict[str, object] = {
     "erf_scalar": arithmetic.erf_scalar,
     **{f"function_{name}": function for name, function in arithmetic.FUNCTIONS.items()},
 }
-"""What the emitted Python refers to by name."""
+"""Names available to the emitted Python."""
 
 
 def _of_two(condition: str, if_true: str, if_false: str, sides: tuple[Expr, ...]) -> str:
-    """One of two values of which both read memory, whichever is chosen."""
+    """Select one of two values that both read memory, whichever is chosen."""
     nodes = [n for e in sides for n in walk_expr(e)]
     if not any(isinstance(n, Load) for n in nodes):
         return f"({if_true} if {condition} else {if_false})"
@@ -127,7 +127,7 @@ class Code:
 
 @dataclass(frozen=True)
 class Names:
-    """The Python names of what is in scope: variables (with bounds) and buffers."""
+    """The Python names of everything in scope: variables (with bounds) and buffers."""
 
     variables: dict[str, Code] = field(default_factory=dict)
     buffers: dict[str, str] = field(default_factory=dict)
@@ -251,7 +251,7 @@ class ExpressionWriter:
         return self._within(text, e.type, *_bounds(e.op, a, b, limits(e.type.dtype)))
 
     def _of_elements(self, e: Binary, a: Code, b: Code) -> Code:
-        """Quotients, remainders and shifts, which have a value whatever the second operand is."""
+        """Emit quotients, remainders and shifts, which have a value for every second operand."""
         dtype = e.type.dtype
         if e.type.lanes > 1 or dtype.is_float:
             return Code(f"{_ELEMENTS[e.op]}({a.text}, {b.text})")

@@ -51,7 +51,7 @@ _DONE = object()
 
 
 def finish(thread: Thread) -> None:
-    """Run to the end what waits for nobody outside."""
+    """Run to the end every thread that no outer barrier blocks."""
     for _ in thread:
         pass
 
@@ -87,7 +87,7 @@ class StatementWriter:
         self.lines.append(" " * depth + line)
 
     def write(self, s: Stmt, names: Names, depth: int, loops: int = 0, in_thread: bool = False) -> None:
-        """The lines of a statement, indented by `depth`, standing in `loops` Python loops of its function."""
+        """Write the lines of a statement, indented by `depth`, inside `loops` Python loops of its function."""
         if self.counting:
             self._count(s, depth)
         match s:
@@ -194,7 +194,7 @@ class StatementWriter:
 
 
 def _is_multiply_add(e: Expr) -> bool:
-    """An fma, or an addition of a product that is no index arithmetic."""
+    """Return True for an fma, or an addition of a product outside index arithmetic."""
     if isinstance(e, Call):
         return e.function == "fma"
     if not isinstance(e, Binary) or e.op != "add" or e.type.dtype.name == "int64":
