@@ -1,14 +1,14 @@
-"""Attributes of a call: what a caller may write for each, and the plain value that it stands for.
+"""Attributes of a call: the values that a caller may write for each, and their plain Python form.
 
-What is accepted:
+Accepted values:
 
-* integers: `int`, numpy integers, whatever has `__index__`; not a bool, and never a float, not even 1.0, so that
+* integers: `int`, numpy integers, anything with `__index__`; not a bool, and never a float, not even 1.0, so that
   `n / 2` where `n // 2` was meant is found; within int32 unless the spec says otherwise;
 * lists of integers: lists, tuples, other sequences and integer arrays;
 * numbers: integers and floats, numpy's too;
 * words: `str`, or `bytes` of the same letters; the case counts;
 * booleans: `bool` and numpy's;
-* `None` where there is a default, which it then means.
+* `None` for an argument with a default, which it then means.
 
 The messages are those of `opgen.spec.call.arguments`, which checks the values of examples and of graphs.
 """
@@ -34,13 +34,13 @@ Integers: TypeAlias = "Sequence[int] | npt.NDArray[np.integer]"
 Numbers: TypeAlias = "Sequence[float] | npt.NDArray[np.floating]"
 W = TypeVar("W", bound=str)
 _SHORT = 64
-"""Lists that are longer than this, and than what is wanted, are not looked into."""
+"""Lists longer than this, and than the expected length, are not read."""
 
 
 class AttributeChecks(OpChecks):
     """The checks of attributes.
 
-    Every method takes the argument's name and what the caller gave, and returns plain Python values, or raises
+    Every method takes the argument's name and the caller's value, and returns plain Python values.  It raises
     `ArgumentTypeError` for a value of the wrong kind and `ArgumentValueError` for one that does not fit.
     """
 
@@ -54,7 +54,7 @@ class AttributeChecks(OpChecks):
         wide: bool = False,
         default: int | None = None,
     ) -> int:
-        """One integer."""
+        """Return one integer."""
         if value is None and default is not None:
             return default
         number = index_of(value)
@@ -77,7 +77,7 @@ class AttributeChecks(OpChecks):
         default: tuple[int, ...] | None = None,
         optional: bool = False,
     ) -> tuple[int, ...]:
-        """A list of `count` integers, or (if `optional`) none."""
+        """Return a list of `count` integers, or (if `optional`) an empty one."""
         if value is None and default is not None:
             return default
         expected = _listed(count, _integer(minimum, maximum, wide), optional)
@@ -101,7 +101,7 @@ class AttributeChecks(OpChecks):
         maximum: int | None = None,
         default: float | None = None,
     ) -> float:
-        """A number, as a float."""
+        """Return a number, as a float."""
         if value is None and default is not None:
             return default
         number = number_of(value)
@@ -123,7 +123,7 @@ class AttributeChecks(OpChecks):
         default: tuple[float, ...] | None = None,
         optional: bool = False,
     ) -> tuple[float, ...]:
-        """A list of `count` numbers, or (if `optional`) none."""
+        """Return a list of `count` numbers, or (if `optional`) an empty one."""
         if value is None and default is not None:
             return default
         expected = _listed(count, _bounded("a number", minimum, maximum), optional)
@@ -137,7 +137,7 @@ class AttributeChecks(OpChecks):
         return found
 
     def boolean(self, argument: str, value: object, *, default: bool | None = None) -> bool:
-        """True or False."""
+        """Return True or False."""
         if value is None and default is not None:
             return default
         if not isinstance(value, bool | np.bool_):
@@ -145,7 +145,7 @@ class AttributeChecks(OpChecks):
         return bool(value)
 
     def word(self, argument: str, value: object, words: Sequence[W], *, default: W | None = None) -> W:
-        """One of some words, exactly as written."""
+        """Return one of some words, exactly as written."""
         if value is None and default is not None:
             return default
         return self._word(argument, value, words, f"one of {', '.join(words)}")
@@ -162,9 +162,9 @@ class AttributeChecks(OpChecks):
         maximum: int | None = None,
         wide: bool = False,
     ) -> tuple[W, tuple[int, ...]]:
-        """One of some words; or a list of integers (of rows, if `shape` has two numbers), which stands for `otherwise`.
+        """Return one of some words; or `otherwise` and a list of integers (of rows, if `shape` has two numbers).
 
-        The list comes back flat.
+        The list is returned flat.
         """
         expected = f"one of {', '.join(words)} or a list of integers"
         count = int(np.prod(shape))
@@ -184,22 +184,22 @@ class AttributeChecks(OpChecks):
         return otherwise, found
 
     def alias(self, argument: str, value: object, alias: str, other: object) -> object:
-        """Whichever of an argument and its alias is given (None if neither is)."""
+        """Return the given one of an argument and its alias (None if neither is given)."""
         if value is not None and other is not None:
             raise self.both(argument, alias)
         return value if other is None else other
 
     def both(self, argument: str, alias: str) -> ArgumentValueError:
-        """The error for an argument that is given by two names, to be raised."""
+        """Return the error for an argument that is given by two names, to be raised."""
         return ArgumentValueError(self.op, alias, f"only one of '{argument}' and '{alias}'", "both")
 
     def name(self, value: object) -> None:
-        """A name for the call: a string or None; it is accepted and has no effect."""
+        """Accept a name for the call, a string or None; it has no effect."""
         if value is not None and not isinstance(value, str):
             raise self.wrong_type("name", "a string or None", value)
 
     def _listed(self, argument: str, value: object, expected: str, count: int) -> Sequence[object] | None:
-        """The elements of a sequence, if it is not much longer than `count`; None for what is no sequence."""
+        """Return the elements of a sequence that is not much longer than `count`; None for other values."""
         most = max(count, _SHORT)
         items = items_of(value, most)
         if items is not None and len(items) > most:
@@ -221,14 +221,14 @@ class AttributeChecks(OpChecks):
 
 
 def _integer(minimum: int | None, maximum: int | None, wide: bool) -> str:
-    """`an integer >= 1 and <= 4`; the width tells a bound that is left out: `a 32-bit integer >= 1`."""
+    """Return `an integer >= 1 and <= 4`; the width implies a missing bound: `a 32-bit integer >= 1`."""
     if minimum is not None and maximum is not None:
         return _bounded("an integer", minimum, maximum)
     return _bounded(f"a {64 if _is_wide(minimum, maximum, wide) else 32}-bit integer", minimum, maximum)
 
 
 def _bounded(what: str, minimum: int | None, maximum: int | None) -> str:
-    """`an integer >= 1 and <= 4`."""
+    """Return `an integer >= 1 and <= 4`."""
     bounds = [f">= {minimum}"] if minimum is not None else []
     bounds += [f"<= {maximum}"] if maximum is not None else []
     return f"{what} {' and '.join(bounds)}" if bounds else what
@@ -239,23 +239,23 @@ def _listed(count: int, each: str, optional: bool) -> str:
 
 
 def _inside(numbers: Sequence[int], minimum: int | None, maximum: int | None, wide: bool) -> bool:
-    """Whether integers are within their bounds; those of int32, unless a bound reaches further or they are `wide`."""
+    """Return True if integers are within their bounds; int32's, unless a bound reaches further or they are `wide`."""
     low, high = (-(2**63), 2**63 - 1) if _is_wide(minimum, maximum, wide) else (INT32_MIN, INT32_MAX)
     return all((low if minimum is None else minimum) <= n <= (high if maximum is None else maximum) for n in numbers)
 
 
 def _is_wide(minimum: int | None, maximum: int | None, wide: bool) -> bool:
-    """True for integers of 64 bits: those that are said to be, or have a bound that 32 bits do not hold."""
+    """Return True for integers of 64 bits: declared ones, or those with a bound that 32 bits do not hold."""
     return wide or any(b is not None and not INT32_MIN <= b <= INT32_MAX for b in (minimum, maximum))
 
 
 def _beyond(numbers: Sequence[float], minimum: int | None, maximum: int | None) -> bool:
-    """Whether a number is outside its bounds; a NaN is not."""
+    """Return True if a number is outside its bounds; a NaN is not."""
     return any((minimum is not None and n < minimum) or (maximum is not None and n > maximum) for n in numbers)
 
 
 def index_of(value: object) -> int | None:
-    """The integer that a value is, or None; bools and floats are none."""
+    """Return a value as an integer, or None; bools and floats do not count."""
     if type(value) is int:
         return value
     if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
@@ -269,7 +269,7 @@ def index_of(value: object) -> int | None:
 
 
 def number_of(value: object) -> float | None:
-    """The float that a number is, or None; bools are none, and integers beyond a float's range neither."""
+    """Return a value as a float, or None; bools do not count, nor do integers beyond a float's range."""
     if isinstance(value, float | np.floating):
         return float(value)
     number = index_of(value)
@@ -280,10 +280,9 @@ def number_of(value: object) -> float | None:
 
 
 def items_of(value: object, most: int) -> Sequence[object] | None:
-    """The elements of a list, a tuple, another sequence or an array, no more than one beyond `most`; None for what is
-    no sequence.
+    """Return the elements of a list, a tuple, another sequence or an array; None for other values.
 
-    A string is none, though Python calls it one.
+    At most one element beyond `most` is returned.  A string does not count, though Python calls it a sequence.
     """
     if isinstance(value, list | tuple):
         return value if len(value) <= most else value[: most + 1]
@@ -298,7 +297,7 @@ def items_of(value: object, most: int) -> Sequence[object] | None:
 
 
 def _flattened(rows: Sequence[object], width: int) -> list[object] | None:
-    """The elements of rows of some width, in order; None if a row is none."""
+    """Return the elements of rows of one width, in order; None if a row has another form."""
     found: list[object] = []
     for row in rows:
         items = items_of(row, width)

@@ -1,4 +1,4 @@
-"""What all checks of a call share: the op's name, and the errors to raise."""
+"""Base of all checks of a call: the op's name, and the errors to raise."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ class OpChecks:
         self.op = op
 
     def wrong(self, argument: str, expected: str, given: object) -> ArgumentValueError:
-        """The error for a value that does not fit, to be raised."""
+        """Return the error for a value that does not fit, to be raised."""
         return ArgumentValueError(self.op, argument, expected, describe(given))
 
     def wrong_type(self, argument: str, expected: str, given: object) -> ArgumentTypeError:
-        """The error for a value of the wrong kind, to be raised."""
+        """Return the error for a value of the wrong kind, to be raised."""
         return ArgumentTypeError(self.op, argument, expected, describe(given))
 
     def wrong_shape(self, argument: str, expected: str, shape: tuple[int, ...]) -> ArgumentValueError:
-        """The error for a tensor of a shape that does not fit, to be raised."""
+        """Return the error for a tensor of a shape that does not fit, to be raised."""
         return ArgumentValueError(self.op, argument, expected, f"shape {list(shape)}")

@@ -1,4 +1,4 @@
-"""A checked call, as a generated check returns it, and the kernel that was found for it."""
+"""A checked call, as a generated check returns it, and its kernel."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call whose arguments fit together, as a generated check returns it.
+    """A call whose arguments are consistent, as a generated check returns it.
 
-    `tensors` are the inputs that are tensors, by name and in order; `types` the scalar type of each type variable;
-    `words` the values of enumerations and layouts; `attributes` all other attributes, lists flat and in the caller's
-    order; `integers` the dimensions and named integers of the op.
+    `tensors` are the inputs that are tensors, by name and in order.  `types` has the scalar type of each type variable,
+    `words` the values of enumerations and layouts.  `attributes` are all other attributes, lists flat and in the
+    caller's order.  `integers` are the dimensions and named integers of the op.
     """
 
     tensors: Mapping[str, Given]
@@ -61,7 +61,7 @@ class Call:
 
 
 def without_memory(call: Call) -> Call:
-    """The call with tensors of the same shapes that hold nothing, to be remembered."""
+    """Return the call with tensors of the same shapes but without memory, to be kept."""
     nothing = np.zeros(())
     return replace(call, tensors={name: np.broadcast_to(nothing, t.shape) for name, t in call.tensors.items()})
 
@@ -70,7 +70,7 @@ Check: TypeAlias = Callable[..., Call]
 """A generated check: takes the op's tensors, then all its other arguments in the order of its signature."""
 
 Run: TypeAlias = "Callable[[list[c_int64 | int]], None]"
-"""Takes the addresses of the tensors that a kernel reads, then those of its results."""
+"""A function of the addresses of a kernel's input tensors, then of its results."""
 
 
 Refused: TypeAlias = "Callable[[CheckFailed], ArgumentValueError]"
@@ -83,25 +83,25 @@ class Launch:
     run: Run
     reads: tuple[str, ...]
     refused: Refused | None = None
-    """The error of a call for which a check of the kernel does not hold."""
+    """Function that returns the error of a call for which a check of the kernel fails."""
 
 
 Resolve: TypeAlias = Callable[[Call], Launch]
 
 
 def call_key(call: Call) -> bytes:
-    """What a checked call's plan is remembered by: everything that decides which kernel it gets."""
+    """Return the key of a checked call's plan: everything that decides which kernel it gets."""
     groups = (call.types, call.words, call.attributes, call.integers)
     shapes = tuple(a.shape for a in call.tensors.values())
     return marshal.dumps((shapes, *(tuple(g.items()) for g in groups)), 2)
 
 
 FAR = 2**20
-"""Products of three attributes that are no larger fit."""
+"""Largest attribute for which a product of three is known to fit."""
 
 
 def is_far(call: Call) -> bool:
-    """Whether a product of a call's numbers might not fit."""
+    """Return True if a product of a call's numbers might not fit."""
     numbers = [n for v in call.attributes.values() for n in (v if isinstance(v, tuple) else (v,))]
     numbers += call.integers.values()
     return any(isinstance(n, int) and not -FAR < n < FAR for n in numbers)

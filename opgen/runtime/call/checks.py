@@ -23,18 +23,18 @@ class Checks(AttributeChecks, TensorChecks, DimensionChecks):
     """The checks of one op's calls, by the op's name."""
 
     def unexpected(self, function: object, unknown: Mapping[str, object]) -> UnknownArgumentError:
-        """The error for keywords that a generated function does not have, to be raised."""
+        """Return the error for keywords that a generated function does not have, to be raised."""
         code = cast("FunctionType", function).__code__
         known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         name, value = next(iter(unknown.items()))
         return UnknownArgumentError(self.op, name[:_SHOWN], _meant(name, known), describe(value))
 
     def unknown_input(self, name: str, known: Sequence[str], value: object) -> UnknownInputError:
-        """The error for a name that no input of a model has, to be raised."""
+        """Return the error for an unknown input name of a model, to be raised."""
         return UnknownInputError(self.op, name[:_SHOWN], _meant(name, known), describe(value))
 
 
 def _meant(name: str, known: Sequence[str]) -> str:
-    """Return the name that was meant, or the first of those that there are."""
+    """Return the closest known name, or the first ones of all."""
     listed = f"{', '.join(known[:_LISTED]) or 'none'}{', ...' if len(known) > _LISTED else ''}"
     return did_you_mean(name, known) or f"it takes {listed}"

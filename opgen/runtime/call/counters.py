@@ -1,6 +1,6 @@
-"""How many kernels were made for certain sizes, how many for any, how many kinds of calls took each, what broke.
+"""Counters of kernels made for certain sizes and for any, of the kinds of calls that took each, and of failures.
 
-`opgen.counters()` gives them to a program; with OPGEN_COUNTERS=1 a process prints them when it ends.
+`opgen.counters()` returns them; with OPGEN_COUNTERS=1 a process prints them when it ends.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ VARIABLE = "OPGEN_COUNTERS"
 
 @dataclass
 class Counters:
-    """Kernels built (or found in the cache) for a combination of integers, and for any; plans that took each; schedules
-    that broke, so that something plainer was built (a defect of opgen: OPGEN_DEBUG=1 shows it).
+    """Counters of an op.
 
-    A plan is made for each kind of call: types, shapes, attributes.
+    They count kernels built (or found in the cache) for a combination of integers, and for any; plans that took each;
+    and schedules that failed, so that a plainer one was built (a defect of opgen: OPGEN_DEBUG=1 shows it).  A plan is
+    made for each kind of call: types, shapes, attributes.
     """
 
     specialized: int = 0
@@ -36,7 +37,7 @@ _ops: list[tuple[str, Counters]] = []
 
 
 def register(op: str) -> Counters:
-    """New counters of an op."""
+    """Return new counters of an op."""
     if not _ops and word(VARIABLE) == "1":
         atexit.register(lambda: print(table(), file=sys.stderr))
     made = Counters()
@@ -45,7 +46,7 @@ def register(op: str) -> Counters:
 
 
 def counters() -> dict[str, Counters]:
-    """The counters of each op that this process has called, by its name; those of modules with equal names added up."""
+    """Return the counters of each op that this process has called, by name; modules with equal names are added up."""
     found: dict[str, Counters] = {}
     for op, counted in _ops:
         if counted != Counters():
@@ -54,7 +55,7 @@ def counters() -> dict[str, Counters]:
 
 
 def table() -> str:
-    """The counters as text."""
+    """Return the counters as text."""
     found = counters()
     width = max(map(len, found), default=2) + 2
     lines = [

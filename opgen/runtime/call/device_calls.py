@@ -1,13 +1,13 @@
-"""Calls of an op on CUDA devices: with tensors that lie on one, in place; with numpy arrays, copied for the caller.
+"""Calls of an op on CUDA devices: with tensors on a device, in place; with numpy arrays, copied for the caller.
 
-The checks are those of every call, and so are their messages.  What is particular to devices:
+The checks are those of every call, and so are their messages.  Devices differ in this:
 
 * Tensors on a device stay there, and the result is a `DeviceArray` on it, or the device array given as `out`.  All
-  tensors lie on one device, C-contiguous; numpy arrays and lists are taken beside them only if they hold one number (no
-  dimensions).
-* The work is on the device's default stream.  What a tensor's owner says of its stream is honoured: the work starts
-  when the contents are made; the call returns when it is done if an owner could not wait for it otherwise (a tensor by
-  DLPack, or with another stream), else the stream orders it.
+  tensors are on one device, C-contiguous; numpy arrays and lists are accepted beside them only if they hold one number
+  (no dimensions).
+* The work is on the device's default stream.  A tensor's owner may name another stream: the work starts when the
+  contents are made.  The call returns when the work is done if an owner could not wait for it otherwise (a tensor by
+  DLPack, or with another stream); else the stream orders it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from opgen.runtime.memory.buffers import numpy_dtype
 
 @dataclass(frozen=True, slots=True)
 class DeviceLaunch:
-    """A kernel on a device, the tensors that it reads, and what it is told for its open parameters."""
+    """A kernel on a device, the tensors that it reads, and the values of its open parameters."""
 
     kernel: CudaKernel
     reads: tuple[str, ...]
@@ -50,7 +50,7 @@ Resolve = Callable[[Call, Device], DeviceLaunch]
 
 
 class DeviceCalls:
-    """The calls of one op on devices; `resolve` finds its kernels, each of which is remembered by its call."""
+    """The calls of one op on devices; `resolve` finds its kernels, each kept by its call."""
 
     def __init__(self, op: str, resolve: Resolve) -> None:
         self.op = op
@@ -58,7 +58,7 @@ class DeviceCalls:
         self._plans: dict[tuple[int, bytes], DeviceLaunch] = {}
 
     def in_place(self, call: Call, out: Out, loans: Loans) -> tuple[DeviceArray, ...]:
-        """Run a checked call some of whose tensors lie on a device."""
+        """Run a checked call with at least one tensor on a device."""
         lent = {name: t for name, t in call.tensors.items() if isinstance(t, DeviceTensor)}
         device = self._device_of(lent)
         loans.wait = functools.partial(_finish, device)
@@ -75,7 +75,7 @@ class DeviceCalls:
             return tuple(w.result for w in written)
 
     def copied(self, call: Call, out: Out, device: Device) -> tuple[Array, ...]:
-        """Run a checked call on a device with tensors in this machine's memory; the results come back there."""
+        """Run a checked call on a device with tensors in this machine's memory; the results are copied back there."""
         given = tuple(cast("Array", a) for a in call.tensors.values())
         targets = self._host_results(call, out, given)
         launch = self._launch(call, device)
@@ -89,7 +89,7 @@ class DeviceCalls:
         return targets
 
     def forget(self) -> None:
-        """Drop all plans, and with them the kernels that nothing else holds."""
+        """Drop all plans, and with them the kernels that nothing else refers to."""
         self._plans.clear()
 
     def _launch(self, call: Call, device: Device) -> DeviceLaunch:
@@ -102,7 +102,7 @@ class DeviceCalls:
         return found
 
     def _device_of(self, lent: Mapping[str, DeviceTensor]) -> Device:
-        """The device of a call: that of the first tensor whose device is known (an empty one's need not be)."""
+        """Return the device of a call: that of the first tensor whose device is known (an empty one's need not be)."""
         for t in lent.values():
             ordinal = t.ordinal
             if ordinal is None and t.nbytes:
@@ -116,7 +116,7 @@ class DeviceCalls:
     def _beside(
         self, argument: str, t: Array | DeviceTensor, lent: Mapping[str, DeviceTensor], device: Device
     ) -> Array | DeviceTensor:
-        """A tensor of a call with tensors on a device: on it too, or a single number."""
+        """Return a tensor of a call with tensors on a device: on it too, or a single number."""
         if isinstance(t, DeviceTensor):
             return t
         if t.ndim:
@@ -134,7 +134,7 @@ class DeviceCalls:
     def _results(
         self, call: Call, out: Out, inputs: tuple[DeviceTensor, ...], device: Device, loans: Loans
     ) -> tuple[_Written, ...]:
-        """Device memory for the results.  The caller's is looked at first, so that a wrong one costs nothing."""
+        """Return device memory for the results.  The caller's is checked first, so that a wrong one costs nothing."""
         apart, written = inputs, []
         for result, target in zip(call.results, self._outs(call, out), strict=True):
             memory = None if target is None else self._borrowed(result, target, apart, device, loans)
@@ -155,7 +155,7 @@ class DeviceCalls:
     def _borrowed(
         self, result: Result, out: object, apart: tuple[DeviceTensor, ...], device: Device, loans: Loans
     ) -> DeviceTensor:
-        """The caller's memory for a result, if it can be used."""
+        """Return the caller's memory for a result, if it can be used."""
         if not is_device_array(out):
             expected = f"a device array, because the inputs are on device {device.ordinal}"
             raise ArgumentTypeError(self.op, "out", expected, describe(out))
@@ -173,7 +173,7 @@ class DeviceCalls:
         return found
 
     def _host_results(self, call: Call, out: Out, inputs: tuple[Array, ...]) -> tuple[Array, ...] | None:
-        """The caller's arrays for the results, if they can be used; None if new ones are wanted."""
+        """Return the caller's arrays for the results, if they can be used; None if new ones are needed."""
         if out is None:
             return None
         found: list[Array] = []
@@ -185,7 +185,7 @@ class DeviceCalls:
 
 @contextmanager
 def _recorded(op: str, call: Call, launch: DeviceLaunch) -> Iterator[None]:
-    """Record the run of a kernel in the block, which is waited for, if a block of this context records."""
+    """Record the run of a kernel in the block, and wait for it, if a block of this context records."""
     from opgen.runtime.call.record import CallRun, recording
 
     calls = recording() if launcher.held() else None
@@ -216,7 +216,7 @@ def _finish(device: Device) -> None:
 
 @dataclass(frozen=True)
 class _Written:
-    """Where a result is written, and what the caller gets for it: a `DeviceArray`, or its own `out`."""
+    """Memory that a result is written to, and the object returned for it: a `DeviceArray`, or the caller's `out`."""
 
     memory: DeviceArray | DeviceTensor
     returned: object

@@ -1,6 +1,6 @@
-"""Sizes of a call: what the dimensions of its tensors say, and whether they agree.
+"""Sizes of a call: the dimensions of its tensors, and the checks that they agree.
 
-The messages are those of `opgen.spec.call.shapes`, which works out the shapes of examples and of graphs.
+The messages are those of `opgen.spec.call.shapes`, which computes the shapes of examples and of graphs.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from opgen.spec.call.whole import EvaluationError, rounded
 
 V = TypeVar("V")
 LARGEST = 2**63 - 1
-"""The most bytes that a tensor can have."""
+"""Size limit of a tensor in bytes."""
 
 
 class DimensionChecks(OpChecks):
     """The checks of sizes.
 
     `sizes` are a tensor's shape, or the values of a vector of sizes (then `vector`); `axis` is a position among them,
-    in the caller's order.  `names` tells in the spec's words what a number is the product of.
+    in the caller's order.  `names` are the factors of a number, in the spec's words.
     """
 
     def rank(self, argument: str, value: Given, rank: int) -> tuple[int, ...]:
-        """The shape of a tensor, which has so many dimensions."""
+        """Return the shape of a tensor, which must have `rank` dimensions."""
         if value.ndim != rank:
             raise self.wrong_shape(argument, f"a tensor of rank {rank}", value.shape)
         return value.shape
@@ -45,7 +45,7 @@ class DimensionChecks(OpChecks):
         vector: bool = False,
         or_one: bool = False,
     ) -> None:
-        """A size that is known already; with `or_one`, a 1 that stretches to it is as good."""
+        """Check a size that is already known; with `or_one`, a 1 that stretches to it is accepted too."""
         if sizes[axis] != expected and not (or_one and sizes[axis] == 1):
             why = f" ({names})" if names else ""
             raise self._mismatch(argument, sizes, axis, f"to be {expected}{' or 1' if or_one else ''}{why}", vector)
@@ -58,7 +58,10 @@ class DimensionChecks(OpChecks):
         names: tuple[str, ...],
         layout: tuple[str, str] | None,
     ) -> None:
-        """A tensor whose shape follows from the others; `sizes` and `names` are in logical order, as for `result`."""
+        """Check a tensor whose shape follows from the others.
+
+        `sizes` and `names` are in logical order, as for `result`.
+        """
         expected = sizes if layout is None else logical(sizes, *layout)
         if shape != expected:
             told = ", ".join(names if layout is None else logical(names, *layout))
@@ -67,7 +70,10 @@ class DimensionChecks(OpChecks):
     def factor(
         self, argument: str, sizes: tuple[int, ...], axis: int, known: int, names: str, *, vector: bool = False
     ) -> int:
-        """The unknown factor of a size of which `known` is the other (1 if nothing decides it: zero times anything)."""
+        """Return the unknown factor of a size; `known` is the other one.
+
+        The factor is 1 if nothing decides it: zero times anything.
+        """
         size = sizes[axis]
         if known == 0:
             if size != 0:
@@ -88,11 +94,10 @@ class DimensionChecks(OpChecks):
         *,
         vector: bool = False,
     ) -> Result:
-        """A result, which memory can hold in principle; `sizes` are in logical order, `layout` that order and the
-        caller's.
+        """Return a result that memory can hold in principle; `sizes` are in logical order.
 
-        If the sizes make no shape, the argument to `blame` is the first input, with the sizes `blamed`; the op itself
-        (and None) if it has no input.
+        `layout` has that order and the caller's.  If the sizes do not make a shape, the argument to `blame` is the
+        first input, with the sizes `blamed`; the op itself (and None) if it has no input.
         """
         if any(s < 0 for s in sizes) or math.prod(max(s, 1) for s in sizes) > LARGEST:
             expected = f"sizes that give '{name}' a shape (computed {list(sizes)})"
@@ -114,17 +119,17 @@ class DimensionChecks(OpChecks):
 
 
 def stretched(*sizes: int) -> int:
-    """The size that sizes of 1 stretch to: the first that is not 1, else the last."""
+    """Return the size that sizes of 1 stretch to: the first that is not 1, else the last."""
     return next((s for s in sizes if s != 1), sizes[-1])
 
 
 def logical(values: Sequence[V], layout: str, order: str) -> tuple[V, ...]:
-    """Values given in a layout's order, one a letter, in another order of its letters."""
+    """Return values given in a layout's order, one a letter, in another order of its letters."""
     return tuple(values[layout.index(letter)] for letter in order)
 
 
 def whole_of(function: str, value: float) -> int:
-    """The integer that a float is rounded to by "floor", "ceil", "round" or "trunc"; ArithmeticError if it is none."""
+    """Return a float rounded by "floor", "ceil", "round" or "trunc"; ArithmeticError if it has no such integer."""
     try:
         return rounded(function, value)
     except EvaluationError as error:
@@ -132,10 +137,10 @@ def whole_of(function: str, value: float) -> int:
 
 
 def padded(values: tuple[int, ...], count: int) -> tuple[int, ...]:
-    """A list that may be absent: as many zeros if it is."""
+    """Return a list that may be absent: `count` zeros if it is."""
     return values or (0,) * count
 
 
 def rows(values: tuple[int, ...], width: int) -> tuple[tuple[int, ...], ...]:
-    """A flat list in rows."""
+    """Return a flat list in rows."""
     return tuple(values[i : i + width] for i in range(0, len(values), width))

@@ -1,4 +1,4 @@
-"""The error of a call with elements that are no subscripts of what they are to subscript."""
+"""The error of a call whose elements are invalid subscripts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from opgen.spec.model.model import OpSpec
 
 
 def refused(op: OpSpec, call: Environment, failed: CheckFailed) -> ArgumentValueError:
-    """The error of a call of an op for which one of its checks does not hold."""
+    """Return the error of a call of an op for which one of its checks fails."""
     check = element_checks(op)[failed.number]
     words, size = words_of(op, check), evaluate_int(check.size, call)
     return ArgumentValueError(op.title, words.argument, words.expected(size), words.given(failed.value, size))

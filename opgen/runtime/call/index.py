@@ -1,8 +1,8 @@
-"""Specialised kernels by the call they are for: a call that any process has made before needs no spec and no compiler.
+"""Kernel index: specialised kernels by call.  A call that any process has made before needs no spec and no compiler.
 
-An entry of the kernel cache, keyed by everything that decides which code the call gets, tells the kernel's interface
-and the key under which its object code lies.  Entries are pickled: the cache's folder belongs to the user alone and
-its entries are checked whole, just as for the object code that is run from it.
+An entry of the kernel cache has the kernel's interface and the key of its object code.  Its key covers everything that
+decides which code the call gets.  Entries are pickled: the cache's folder belongs to the user alone, and its entries
+are verified in full, just as for the object code that is run from it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Entry:
-    """What a call needs besides the object code; `interface` is the kernel without its body."""
+    """The data that a call needs besides the object code; `interface` is the kernel without its body."""
 
     interface: Kernel
     code: str
@@ -31,8 +31,9 @@ class _Entry:
 
 
 def key_of(spec: str, op: str, call: Call, algorithms: str) -> str | None:
-    """The key of a call of an op of the spec with that hash, by the algorithms that are wanted; None if a number of it
-    stays open in the kernel.
+    """Return the key of a call of an op of the spec with that hash, for the requested algorithms.
+
+    The result is None if a number of the call stays open in the kernel.
     """
     if any(isinstance(v, float) for value in call.attributes.values() for v in _flat(value)):
         return None
@@ -51,7 +52,7 @@ def _flat(value: object) -> tuple[object, ...]:
 
 
 def take(key: str) -> CompiledKernel | None:
-    """The kernel of a call, if both its entry and its code are there and whole."""
+    """Return the kernel of a call, if both its entry and its code are there and intact."""
     from opgen.runtime.kernels.kernel import load_kept
 
     entry = pickled.take(key, _Entry)

@@ -1,8 +1,8 @@
 """Runs of machine code whose wait Ctrl-C ends.
 
-Python handles signals between its own instructions, of which the main thread runs none while machine code does.  So the
+Python handles signals between its own instructions, and the main thread runs none of them during machine code.  So the
 main thread hands a run that may take long to a thread of its own, and waits for that.  An exception that a signal
-handler raises (KeyboardInterrupt) ends the wait; the run itself goes on to its end, and holds its arrays until then.
+handler raises (KeyboardInterrupt) ends the wait.  The run itself goes on to its end, and holds its arrays until then.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from queue import SimpleQueue
 from opgen.locks import BUILD
 
 LONG = 0.3
-"""Seconds from which on a run is handed to a thread, which takes some 30 us."""
+"""Seconds from which on a run is handed to a thread; starting one takes some 30 us."""
 
 
 def run_interruptibly(run: Callable[[], None]) -> float:
-    """Run, and return the seconds that it took.  Raises what `run` raises, or what ends the wait.
+    """Run, and return the seconds that it took.  Raises the exception of `run`, or the one that ends the wait.
 
-    A thread other than the main one runs by itself, since no signal reaches it; so does one that builds, as the run may
-    need the lock that it holds.
+    A thread other than the main one runs by itself, since no signal reaches it.  So does one that builds, as the run
+    may need the lock that it holds.
     """
     begin = time.perf_counter()
     if threading.current_thread() is not threading.main_thread() or BUILD._is_owned():  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""What a generated module calls to run an op: one `Operator` each, with the plans of the calls it has seen.
+"""Operators: a generated module calls one `Operator` for each op, with the plans of the calls it has seen.
 
 A call goes through three stages, each remembered by the next:
 
@@ -8,17 +8,17 @@ A call goes through three stages, each remembered by the next:
 * *resolve* finds the kernel for the call's types and sizes (`opgen.runtime.call.specialize`).
 * *run* allocates the results and calls the kernel.
 
-A call with a symbol in the place of a tensor is not run, but handed to it (`opgen.runtime.call.recording`).
+A call with a symbol for a tensor is not run, but handed to the symbol (`opgen.runtime.call.recording`).
 
-A call with tensors on a CUDA device, or inside `opgen.device("cuda")`, is checked each time and then handed to what
-runs calls on devices (`opgen.runtime.call.device_calls`).
+A call with tensors on a CUDA device, or inside `opgen.device("cuda")`, is checked each time.  Then
+`opgen.runtime.call.device_calls` runs it.
 
-A call like an earlier one goes straight to its plan.  Like means: arrays of the same types and shapes that a kernel can
-read where they lie, and attributes that are equal and of the same plain Python types (`fingerprint`); whatever else a
-caller writes is checked each time.  Tensors of other libraries in this machine's memory are seen as arrays first
-(`opgen.runtime.call.views`).  The last plan for some attributes is tried first, by way of its launcher, which looks at
-the arrays itself (`opgen.runtime.kernels.launcher`): no Python runs between them and the kernel.  Calls in a block that
-asks for algorithms (`opgen.compiler.algorithms`) have plans of their own.
+A call like an earlier one goes straight to its plan.  Calls are alike if kernels can read their arrays in place, the
+arrays have the same types and shapes, and the attributes are equal and of the same plain types (`fingerprint`). Any
+other call is checked each time.  Tensors of other libraries in this machine's memory are viewed as arrays first
+(`opgen.runtime.call.views`).  The last plan for some attributes is tried first, through its launcher, which checks the
+arrays itself (`opgen.runtime.kernels.launcher`): no Python runs between them and the kernel.  Calls in a block that
+selects algorithms (`opgen.compiler.algorithms`) have plans of their own.
 """
 
 from __future__ import annotations
@@ -53,17 +53,17 @@ if TYPE_CHECKING:
 __all__ = ["PLANS", "Call", "Launch", "Operator", "fingerprint"]
 
 PLANS = 4096
-"""How many plans an operator remembers; when there are more it forgets all and starts again."""
+"""Number of plans that an operator keeps; beyond it, all are dropped."""
 
 _LONGEST = 4096
 """Calls with more elements in lists are not remembered."""
 _DEEPEST = 5
-"""Levels of lists in each other that an attribute may have, with the call's own: lists of lists of numbers."""
+"""Nesting depth of lists in an attribute, with the call's own: lists of lists of numbers."""
 _LOOKS = 8
-"""How often a call is checked again whose tensors change while its kernel is built."""
+"""Attempts to check a call whose tensors change while its kernel is built."""
 
 _attributes = cast("Callable[[object, int], bytes]", marshal.dumps)
-"""Key of the attributes of a call; a ValueError for a value that cannot be serialised."""
+"""Function that makes a key of a call's attributes; ValueError for a value that cannot be serialised."""
 
 
 H = TypeVar("H", Prepared, PreparedSeveral)
@@ -71,25 +71,25 @@ Kind: TypeAlias = "tuple[np.dtype[Any], tuple[int, ...]]"
 
 
 class Elsewhere(Protocol):
-    """What runs checked calls on devices; the results are arrays there, or copied from there."""
+    """Runner of checked calls on devices; the results are arrays there, or copied from there."""
 
     def in_place(self, call: Call, out: Out, loans: Loans) -> tuple[object, ...]:
-        """Run a call some of whose tensors lie on a device."""
+        """Run a call with at least one tensor on a device."""
 
     def copied(self, call: Call, out: Out, device: Device) -> tuple[object, ...]:
-        """Run a call whose tensors are arrays of this machine's on a device."""
+        """Run a call with arrays of this machine's memory on a device."""
 
 
 Refuse: TypeAlias = "Callable[[Call | None, tuple[object, ...], tuple[object, ...]], ArgumentValueError | None]"
-"""Takes a call (None: it could not be made) and the arguments of its check; None if nothing is wrong with it."""
+"""Function of a call (None: it could not be made) and the arguments of its check; returns the error, or None."""
 
 
 class Operator:
     """One op of a generated module.  `check` is its generated check, `resolve` finds its kernels.
 
-    `elsewhere` gives, when it is first needed, what runs its calls on devices; without it they are refused.  `refuse`
-    gives the error of a call whose integers cannot be computed; `module` the spec that the op is of; `signatures` read
-    calls of a function that takes its arguments in several orders.  `title` is what messages call the op.
+    `elsewhere` returns, on first need, the runner of its calls on devices; without it they are refused.  `refuse`
+    returns the error of a call whose integers cannot be computed.  `module` returns the op's spec.  `signatures` read
+    calls of a function that takes its arguments in several orders.  `title` is the op's name in messages.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class Operator:
     ) -> None:
         self.module = module
         self.again: tuple[Callable[..., object], tuple[object, ...]] | None = None
-        """A function, and what it gives the operator for in another process; None if that cannot be."""
+        """A function that returns the operator in another process, and its arguments; None if that is impossible."""
         self._refuse = refuse
         self.name = name
         self._title = title or name
@@ -137,15 +137,15 @@ class Operator:
         return self._again(tensors, rest, out)
 
     def prepare(self, tensors: tuple[object, ...], rest: tuple[object, ...]) -> Prepared:
-        """A handle for calls like this one of an op that has one result; the tensors' contents are not looked at."""
+        """Return a handle for calls like this one of an op that has one result; the tensors' contents are not read."""
         return self._prepared(Prepared, self.checked(tensors, self._in_order(rest)))
 
     def prepare_several(self, tensors: tuple[object, ...], rest: tuple[object, ...]) -> PreparedSeveral:
-        """A handle for calls like this one of an op that has several results."""
+        """Return a handle for calls like this one of an op that has several results."""
         return self._prepared(PreparedSeveral, self.checked(tensors, self._in_order(rest)))
 
     def _prepared(self, handle: type[H], call: Call) -> H:
-        """The handle of a checked call."""
+        """Return the handle of a checked call."""
         made = handle(self._title, self._plan(call))
         made.operator, made.call = self, without_memory(call)
         kinds = {t.name: (t.dtype, t.shape) for t in made.tensors}
@@ -158,11 +158,11 @@ class Operator:
         return self.again
 
     def _in_order(self, written: tuple[object, ...]) -> tuple[object, ...]:
-        """The arguments besides tensors in the op's own order, whichever signature the call is written in."""
+        """Return the arguments besides tensors in the op's own order, whichever signature the call is written in."""
         return written if self._signatures is None else self._signatures.read(written)
 
     def _again(self, tensors: tuple[object, ...], rest: tuple[object, ...], out: Out) -> tuple[Array, ...]:
-        """Run a call that is not the last one with its attributes: perhaps one that was made before."""
+        """Run a call that is not the last one with its attributes; it may have a plan."""
         seen, seen_out = arrays(tensors), None if out is None else arrays(tuple(out))
         given = tensors if seen is None else seen
         key = fingerprint(given, rest)
@@ -177,8 +177,8 @@ class Operator:
     def _first(self, tensors: tuple[object, ...], written: tuple[object, ...], out: Out) -> tuple[Array, ...]:
         """Run a call that is not known, or not known to be: checked in full.
 
-        It is remembered as it is written, and only if the attributes are still what they were: a kernel may take long
-        to build, and another thread may have changed a list meanwhile.
+        It is remembered as it is written, and only if the attributes are still the same.  A kernel may take long to
+        build, and another thread may have changed a list meanwhile.
         """
         key = _plain_key(written)
         rest = self._in_order(written)
@@ -202,10 +202,10 @@ class Operator:
         return for_caller(results, out, bool(others(tensors)))
 
     def _planned(self, tensors: tuple[object, ...], rest: tuple[object, ...]) -> tuple[Call, Plan]:
-        """A checked call, and its plan.
+        """Return a checked call, and its plan.
 
-        Where a kernel was looked for, which may take long, all is looked at again: another thread may have changed an
-        array or a list meanwhile.
+        If a kernel had to be found, which may take long, everything is checked again: another thread may have changed
+        an array or a list meanwhile.
         """
         before = _look(tensors)
         call = self.checked(tensors, rest)
@@ -226,13 +226,13 @@ class Operator:
     def _in_place(
         self, elsewhere: Elsewhere, tensors: tuple[object, ...], rest: tuple[object, ...], out: Out
     ) -> tuple[Array, ...]:
-        """Run a call with tensors on a device, which are borrowed as they are checked."""
+        """Run a call with tensors on a device, which are borrowed during the checks."""
         with Loans() as loans:
             call = self.checked(tuple(Loan(t, loans) if is_device_array(t) else t for t in tensors), rest)
             return cast("tuple[Array, ...]", elsewhere.in_place(call, out, loans))
 
     def checked(self, tensors: tuple[object, ...], rest: tuple[object, ...]) -> Call:
-        """The call, if its arguments fit together; an ArgumentError if not."""
+        """Return the call, if its arguments are consistent.  Raises ArgumentError if not."""
         try:
             call = self._check(*tensors, *rest)
         except ArithmeticError as error:
@@ -248,7 +248,7 @@ class Operator:
         return call
 
     def _plan(self, call: Call) -> Plan:
-        """The plan of a checked call."""
+        """Return the plan of a checked call."""
         key = (asked(), call_key(call))
         plan = self._plans.get(key)
         if plan is None:
@@ -257,7 +257,7 @@ class Operator:
         return plan
 
     def forget(self) -> None:
-        """Drop all plans, and with them the kernels that nothing else holds."""
+        """Drop all plans, and with them the kernels that nothing else refers to."""
         self._plans.clear()
         self._last.clear()
 
@@ -270,7 +270,7 @@ class Operator:
 def _prepared_again(
     operator: Operator, handle: type[H], call: Call, kinds: Mapping[str, Kind], which: Mode | None
 ) -> object:
-    """A handle that was pickled; where its operator cannot be made in this process, what its calls raise."""
+    """Return a handle that was pickled; without its operator, the object whose calls raise the reason."""
     if not isinstance(operator, Operator):
         return operator
     tensors = {name: stand_in(dtype, shape) for name, (dtype, shape) in kinds.items()}
@@ -279,13 +279,12 @@ def _prepared_again(
 
 
 def fingerprint(tensors: tuple[object, ...], rest: tuple[object, ...]) -> tuple[object, ...] | None:
-    """What a call is remembered by: equal for two calls only if one's plan serves the other.
+    """Return the key of a call: equal for two calls only if one's plan serves the other.
 
-    None if a tensor is not an array that kernels read in place, or an attribute is no plain Python value.  The
-    attributes are
-    serialised, because `==` does not tell 1 from 1.0 and True.  (Version 2 of the format writes equal values alike; an
-    array
-    would be written as the bytes it holds, which is why only calls with plain attributes are ever remembered.)
+    None if a tensor is not an array that kernels read in place, or an attribute is not a plain Python value.  The
+    attributes are serialised, because `==` does not distinguish 1 from 1.0 and True.  (Version 2 of the format writes
+    equal values alike.  An array would be written as the bytes it holds, so only calls with plain attributes are ever
+    remembered.)
     """
     key: list[object] = []
     for a in tensors:
@@ -299,18 +298,19 @@ def fingerprint(tensors: tuple[object, ...], rest: tuple[object, ...]) -> tuple[
 
 
 def _plain_key(rest: tuple[object, ...]) -> bytes | None:
-    """What decides of the attributes of a call; None if one is no plain Python value."""
+    """Return the key of a call's attributes; None if one is not a plain Python value."""
     return _attributes(rest, 2) if _is_plain(rest) else None
 
 
 def _look(tensors: tuple[object, ...]) -> list[object]:
-    """What may change of arrays: their types and shapes."""
+    """Return the parts of arrays that may change: their types and shapes."""
     return [(a.dtype, a.shape) if isinstance(a, np.ndarray) else None for a in tensors]
 
 
 def _is_plain(value: object) -> bool:
-    """Whether a value is made of Python's own ints, floats, bools, strings, None, and lists and tuples only: few
-    elements, few within each other, since what nests without end is no attribute.
+    """Return True for a value made of Python's own ints, floats, bools, strings, None, lists and tuples only.
+
+    Elements and nesting are bounded: a value that nests without end is not an attribute.
     """
     level, left = [value], _LONGEST
     for _ in range(_DEEPEST):

@@ -1,11 +1,11 @@
-"""Where calls run: on the CPU, or on a CUDA device to which numpy arrays are copied.
+"""Placement of calls: on the CPU, or on a CUDA device to which numpy arrays are copied.
 
     with opgen.device("cuda"):      # or "cuda:1"; "cpu" inside of it is the CPU again
         y = nn_ops.op(x)            # x is copied to the device, y comes back as a numpy array
 
-The environment variable OPGEN_DEVICE (read when opgen's runtime is imported) says where calls run outside of such
-blocks.  A call with tensors that lie on a device runs there, whatever is chosen here.  A choice holds in the thread
-(more exactly, in the context: `contextvars`) that made it.
+Outside of such blocks the environment variable OPGEN_DEVICE decides (read when opgen's runtime is imported).  A call
+with tensors on a device runs there in any case.  A choice holds in the thread (more exactly, in the context:
+`contextvars`) that made it.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _outside = os.environ.get(VARIABLE, "")
 _chosen: ContextVar[str | None] = ContextVar("opgen_device", default=None if _outside in ("", "cpu") else _outside)
 
 chosen = _chosen.get
-"""What is chosen, unchecked; None is the CPU.  It is asked in every call, so it is the bare lookup."""
+"""The chosen device, unchecked; None is the CPU.  Every call reads it, so it is the bare lookup."""
 
 
 def ordinal_of(word: object, asks: str) -> int | None:
-    """The number of the CUDA device that a word means; None is the CPU.  `asks` names what the word was given to."""
+    """Return the number of the CUDA device that a word means; None is the CPU.  `asks` names the word's setting."""
     if word == "cpu":
         return None
     found = re.fullmatch(r"cuda(?::(\d{1,4}))?", word) if isinstance(word, str) else None
@@ -50,10 +50,9 @@ def ordinal_of(word: object, asks: str) -> int | None:
 
 
 def chosen_device() -> Device | None:
-    """The device on which calls with numpy arrays run; None is the CPU.
+    """Return the device on which calls with numpy arrays run; None is the CPU.
 
-    Raises UserError for a word of the environment's that means nothing, `DeviceUnavailableError` if there is no such
-    device.
+    Raises UserError for an unknown word in the environment, `DeviceUnavailableError` if the device does not exist.
     """
     word = chosen()
     ordinal = None if word is None else ordinal_of(word, VARIABLE)
@@ -66,10 +65,10 @@ def chosen_device() -> Device | None:
 
 @contextmanager
 def device(name: str) -> Iterator[None]:
-    """Calls inside run on a device: `cpu`, `cuda` (the first CUDA device) or `cuda:N`.
+    """Run the calls inside on a device: `cpu`, `cuda` (the first CUDA device) or `cuda:N`.
 
     Numpy arrays and lists are copied there, results come back as numpy arrays.  Raises UserError for another name, and
-    `DeviceUnavailableError` if there is no such device.
+    `DeviceUnavailableError` if the device does not exist.
     """
     token = _chosen.set(_checked(name))
     try:
@@ -89,10 +88,10 @@ def _checked(name: str) -> str | None:
 
 
 def to_device(array: npt.ArrayLike, name: str = "cuda") -> DeviceArray:
-    """A copy of an array on a CUDA device (`cuda`, or `cuda:N`), for calls that run there in place.
+    """Return a copy of an array on a CUDA device (`cuda`, or `cuda:N`), for calls that run there in place.
 
-    `DeviceArray.to_numpy()` copies it back; other libraries read it where it lies (`torch.from_dlpack`).  Raises
-    UserError for another name or a type that opgen has not, and `DeviceUnavailableError` if there is no such device.
+    `DeviceArray.to_numpy()` copies it back; other libraries read it in place (`torch.from_dlpack`).  Raises UserError
+    for another name or an unsupported type, and `DeviceUnavailableError` if the device does not exist.
     """
     ordinal = ordinal_of(name, "opgen.to_device")
     if ordinal is None:

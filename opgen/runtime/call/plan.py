@@ -1,4 +1,4 @@
-"""Plans: what is left of a call once its arguments are known to fit; and a plan as the user holds one (`Prepared`)."""
+"""Plans: a call reduced to its kernel and arrays once its arguments are checked; and the user's handle (`Prepared`)."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from opgen.runtime.memory.lending import for_caller, lent
 from opgen.runtime.native.launch_ir import UNREAD
 
 Out: TypeAlias = "Sequence[object] | None"
-"""What the caller gave as `out`, one thing for each result."""
+"""The caller's `out`, one object for each result."""
 
 WRITEABLE = 0x400
-"""The bit of `ndarray.flags.num` that says so."""
+"""The bit of `ndarray.flags.num` that means writeable."""
 
 
 class Plan:
-    """A kernel and the arrays that it takes: `tensors` those of the call, of which it reads some, and `results`."""
+    """A kernel and its arrays: `tensors` are the call's, some of which the kernel reads, and `results`."""
 
     __slots__ = (
         "_attributes",
@@ -63,8 +63,8 @@ class Plan:
     def run(self, arrays: Sequence[Array], results: Sequence[Array]) -> None:
         """Run on arrays that fit.
 
-        Raises CallMemoryError if there is no memory for what is computed on the way, ArgumentValueError if elements of
-        an argument are no subscripts of what they are to subscript; then nothing was written.
+        Raises CallMemoryError if temporary buffers do not fit in memory, ArgumentValueError if elements of an argument
+        are invalid subscripts; then nothing was written.
         """
         addresses: list[c_int64 | int] = [*(address(arrays[i]) for i in self._reads), *(address(r) for r in results)]
         try:
@@ -89,7 +89,7 @@ class Plan:
         return isinstance(self._launch.run, BoundKernel) and self._launch.run.specialized
 
     def _run_first(self, addresses: list[c_int64 | int], held: object) -> None:
-        """Run so that Ctrl-C ends the wait; from then on by the short way, unless it took long.
+        """Run so that Ctrl-C ends the wait; later runs take the short way, unless this one took long.
 
         `held` are the arrays at the addresses: the run may outlast the call.
         """
@@ -102,7 +102,7 @@ class Plan:
             self._generation = -1
 
     def _record(self, addresses: list[c_int64 | int]) -> None:
-        """Run; the call is recorded if a block of this context does that."""
+        """Run, and record the call if a block of this context records."""
         from opgen.runtime.call.record import CallRun, recording
         from opgen.runtime.kernels.kernel import Launchable
 
@@ -114,7 +114,7 @@ class Plan:
         calls.add(CallRun(self._op, self.tensors, self._attributes, self.results, "cpu", seconds, kernels))
 
     def new(self, given: tuple[Array, ...], out: Out) -> tuple[Array, ...]:
-        """Memory for the results: the caller's where it can be used, else new."""
+        """Return memory for the results: the caller's where it can be used, else new."""
         count = len(self.results)
         if out is None:
             return tuple(self._empty(r) for r in self.results)
@@ -136,7 +136,7 @@ class Plan:
             raise ArgumentMemoryError(self._op, result.name, expected, str(result)) from error
 
     def readable(self, arrays: Sequence[Array]) -> tuple[Array, ...]:
-        """The tensors as kernels read them: those that they cannot read in place are copied."""
+        """Return the tensors as kernels read them: those that they cannot read in place are copied."""
         return tuple(self._readable(t.name, a) for t, a in zip(self.tensors, arrays, strict=True))
 
     def _readable(self, name: str, a: Array) -> Array:
@@ -147,11 +147,11 @@ class Plan:
             raise ArgumentMemoryError(self._op, name, expected, tensor(a)) from error
 
     def key(self, arrays: Sequence[Array], rest: bytes) -> tuple[object, ...]:
-        """What a call with arrays that lie as these do is remembered by (`opgen.runtime.call.operator.fingerprint`)."""
+        """Return the key of a call with arrays of this layout (`opgen.runtime.call.operator.fingerprint`)."""
         return (*(part for t, a in zip(self.tensors, arrays, strict=True) for part in (a.dtype, t.shape)), rest)
 
     def on(self, arrays: tuple[Array, ...], out: Out) -> tuple[Array, ...]:
-        """The results for arrays that fit: by the short way if that covers the call."""
+        """Return the results for arrays that fit: by the short way if that covers the call."""
         if len(self.results) == 1:
             result = self.launcher()(*arrays, None if out is None else out[0])
             if result is not None:
@@ -163,7 +163,7 @@ class Plan:
         return results
 
     def launcher(self) -> Launcher:
-        """The short way of running the plan, for the number of threads that is set now."""
+        """Return the short way of running the plan, for the current number of threads."""
         from opgen.runtime import threads
 
         if self._generation != threads.generation():
@@ -183,7 +183,7 @@ class Plan:
         return self._reusing(found) if len(self.results) == 1 and self.results[0].nbytes >= LARGE else found
 
     def _reusing(self, launcher: Launcher) -> Launcher:
-        """A launcher whose new results lie in memory that was used before (`opgen.runtime.memory.blocks`)."""
+        """Return a launcher that puts new results in reused memory (`opgen.runtime.memory.blocks`)."""
 
         def launch(*given: object) -> Array | None:
             *tensors, out = given
@@ -192,7 +192,7 @@ class Plan:
         return launch
 
     def several(self, tensors: tuple[object, ...], out: Out) -> tuple[Array, ...] | None:
-        """The results of an op that has several, by the short way; None if that does not cover the call."""
+        """Return the results of an op that has several, by the short way; None if that does not cover the call."""
         count = len(self.results)
         wanted = (None,) * count if out is None else tuple(out)
         if len(tensors) != len(self.tensors) or len(wanted) != count:
@@ -205,7 +205,7 @@ class Plan:
         return None if found is None else cast("tuple[Array, ...]", tuple(given))
 
     def _slots(self, start: int) -> tuple[Slot, ...]:
-        """Every array of a call; the first one's address is the kernel's word `start`."""
+        """Return every array of a call; the first one's address is the kernel's word `start`."""
         words = {position: start + k for k, position in enumerate(self._reads)}
         first = start + len(self._reads)
         return (
@@ -215,15 +215,15 @@ class Plan:
 
 
 def _never(*_: object) -> Array | None:
-    """The launcher of a plan that has none."""
+    """Return None: the launcher of a plan that has none."""
     return None
 
 
 class _Handle:
-    """What handles of ops with one result and with several share."""
+    """Base of the handles of ops with one result and with several."""
 
     operator: Callee
-    """The operator that is called."""
+    """The operator of the calls."""
     call: Call
     """The checked call, its tensors without memory."""
 
@@ -232,7 +232,7 @@ class _Handle:
         self._plan = plan
         self._launch = plan.launcher()
         self.again: tuple[Callable[..., object], tuple[object, ...]] | None = None
-        """A function, and what it makes the handle of in another process; None if that cannot be."""
+        """A function that makes the handle in another process, and its arguments; None if that is impossible."""
 
     def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
         if self.again is None:
@@ -241,12 +241,12 @@ class _Handle:
 
     @property
     def tensors(self) -> tuple[Typed, ...]:
-        """What a call takes, in this order: each with its name, shape and dtype."""
+        """The inputs of a call, in this order: each with its name, shape and dtype."""
         return self._plan.tensors
 
     @property
     def results(self) -> tuple[Typed, ...]:
-        """What a call gives: each with its name, shape and dtype."""
+        """The results of a call: each with its name, shape and dtype."""
         return self._plan.results
 
     @property
@@ -259,7 +259,7 @@ class _Handle:
         return f"<{self._op} of {taken}: {', '.join(f'{r.name} {r}' for r in self.results)}>"
 
     def _checked(self, tensors: tuple[object, ...], out: Out) -> tuple[Array, ...]:
-        """A call that the launcher does not cover, or not now: all arrays are looked at."""
+        """Run a call that the launcher does not cover, or not now: all arrays are checked."""
         given = self._arrays(tensors)
         read = self._plan.readable(given)
         results = self._plan.new(given, out)
@@ -292,7 +292,7 @@ class Prepared(_Handle):
     """
 
     def __call__(self, *tensors: object, out: Array | None = None) -> Array:
-        """The result for other tensors of the same types and shapes, written to `out` if that is given."""
+        """Return the result for other tensors of the same types and shapes, written to `out` if that is given."""
         result = self._launch(*tensors, out)
         if result is not None:
             return result
@@ -305,7 +305,7 @@ class PreparedSeveral(_Handle):
     """`Prepared` for an op with several results."""
 
     def __call__(self, *tensors: object, out: Sequence[Array] | None = None) -> tuple[Array, ...]:
-        """The results for other tensors of the same types and shapes, written to the arrays in `out` if given."""
+        """Return the results for other tensors of the same types and shapes, written to `out` if that is given."""
         if out is not None and not isinstance(out, list | tuple):
             raise ArgumentTypeError(self._op, "out", "a tuple of numpy arrays", describe(out))
         found = self._plan.several(tensors, out)

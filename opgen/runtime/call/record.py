@@ -1,12 +1,12 @@
-"""Records of what ran: each call, and the kernels that it ran, with their times.
+"""Records of runs: each call, and its kernels with their times.
 
     with opgen.record() as calls:
         y = nn_ops.op(x)
     print(calls)
 
-A block records the calls of its context (`contextvars`): also those of threads that are started with a copy of it.
-While any block is open, calls of all threads take the longer way, by which this module learns of them; otherwise a
-call does not look for records at all.
+A block records the calls of its context (`contextvars`), also those of threads that are started with a copy of it.
+While any block is open, calls of all threads take a slower path that notifies this module.  Otherwise a call does not
+check for records at all.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class CallRun:
     """A call that ran: of an op, by one kernel, or of a model, with a kernel for each node that is not a view.
 
     `op` is the op's name or the model's; `attributes` are complete and in plain values.  `seconds` is the time of the
-    kernels, without that of checks and of memory for results.
+    kernels, excluding checks and memory for results.
     """
 
     op: str
@@ -79,7 +79,7 @@ class Calls(Sequence[CallRun]):
             calls._found.append(call)
 
     def around(self) -> Iterator[Calls]:
-        """This block, and those around it."""
+        """Yield this block, and those around it."""
         calls: Calls | None = self
         while calls is not None:
             yield calls
@@ -136,7 +136,7 @@ _RIGHT = ("us", "threads")
 
 
 def _table(calls: Sequence[CallRun]) -> str:
-    """Calls as text: a row for each, and below a model's the rows of its nodes."""
+    """Return calls as text: a row for each, and below a model's the rows of its nodes."""
     rows = [_HEAD, *(row for call in calls for row in _rows(call))]
     widths = [max(len(row[k]) for row in rows) for k in range(len(_HEAD))]
     lines = []

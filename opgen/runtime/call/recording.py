@@ -1,6 +1,6 @@
-"""Calls that are not run: a generated function that is given a symbol in the place of a tensor hands its call to it.
+"""Calls that are not run: a generated function that receives a symbol for a tensor hands its call to the symbol.
 
-This is how Python functions of such calls are captured (`opgen.graph.build.capture`).
+Python functions of such calls are captured in this way (`opgen.graph.build.capture`).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class CaptureError(UserError):
-    """A function that is captured does with a symbol what only a tensor with values can do."""
+    """A captured function uses a symbol in a way that only a tensor with values supports."""
 
 
 def counted(count: object, op: str, size: str) -> int:
-    """A size that was worked out of elements.  Raises CaptureError if it is not known, as a function is captured."""
+    """Return a size that was computed from elements.  Raises CaptureError if it is unknown during capture."""
     if isinstance(count, Symbol):
         raise CaptureError(
             f"{op}: the size '{size}' follows from elements, which are known only when the function runs"
@@ -31,24 +31,24 @@ def counted(count: object, op: str, size: str) -> int:
 
 
 class NoAttributeError(CaptureError, AttributeError):
-    """A symbol has not what arrays have."""
+    """A symbol lacks an attribute that arrays have."""
 
 
 class Callee(Protocol):
-    """What is called: an op of a module, and the check of its calls."""
+    """The called object: an op of a module, and the check of its calls."""
 
     name: str
     module: Callable[[], Module] | None
 
     def checked(self, tensors: tuple[object, ...], rest: tuple[object, ...]) -> Call:
-        """The call, if its arguments fit together; an ArgumentError if not."""
+        """Return the call, if its arguments are consistent.  Raises ArgumentError if not."""
 
     def several(self, tensors: tuple[object, ...], rest: tuple[object, ...], out: object) -> tuple[object, ...]:
-        """The results of the call."""
+        """Return the results of the call."""
 
 
 class Symbol:
-    """A tensor of which type and shape are known, and no values."""
+    """A tensor with a known type and shape, and without values."""
 
     def __init__(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
         self.dtype = dtype
@@ -56,18 +56,18 @@ class Symbol:
 
     @property
     def ndim(self) -> int:
-        """How many dimensions it has."""
+        """The number of dimensions."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
-        """How many elements it has."""
+        """The number of elements."""
         return int(np.prod(self.shape, dtype=object))
 
     def called(
         self, callee: Callee, tensors: tuple[object, ...], rest: tuple[object, ...], out: object
     ) -> tuple[Symbol, ...]:
-        """Takes a call in which the symbol, and perhaps others, stand for tensors; symbols for its results."""
+        """Take a call in which the symbol, and perhaps others, replace tensors; return symbols for its results."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -84,7 +84,7 @@ class Symbol:
         raise NoAttributeError(f"'{name}' is asked of {self._said}")
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *given: Any, **named: Any) -> Any:
-        """Arithmetic with numpy's arrays and numbers; no other function of numpy."""
+        """Apply arithmetic with numpy's arrays and numbers; other functions of numpy are refused."""
         name = _OPERATORS.get(ufunc.__name__, ufunc.__name__)
         if method != "__call__" or named or not hasattr(type(self), f"__{name}__"):
             raise CaptureError(f"numpy.{ufunc.__name__} is called with {self._said}")
@@ -119,14 +119,14 @@ class Symbol:
 
 
 _OPERATORS = {"subtract": "sub", "multiply": "mul", "divide": "truediv", "power": "pow", "negative": "neg"}
-"""What Python calls functions of numpy that are its operators, where it is not the same."""
+"""Python's names of the numpy functions that are its operators, where they differ."""
 
 
 def symbol_among(values: Sequence[object]) -> Symbol | None:
-    """The first symbol among values, if there is one."""
+    """Return the first symbol among values, or None."""
     return next((v for v in values if isinstance(v, Symbol)), None)
 
 
 def stand_in(dtype: np.dtype[Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """An array of a type and shape that takes no memory, for checks of calls."""
+    """Return an array of a type and shape that takes no memory, for checks of calls."""
     return np.broadcast_to(np.zeros((), dtype), shape)

@@ -1,7 +1,7 @@
-"""Why a call's named integers, requirements or shapes cannot be computed, in the words of every other language.
+"""Reasons why a call's named integers, requirements or shapes cannot be computed, as every other language words them.
 
-Generated checks compute with Python's integers and say nothing of a division by zero.  Where one comes up, or numbers
-are so large that one on the way may not fit in 64 bits, the spec's own evaluator looks at the call.
+Generated checks compute with Python's integers and report no division by zero.  If one occurs, or if numbers are so
+large that an intermediate one may not fit in 64 bits, the spec's own evaluator checks the call.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 def refusal(module: Module, op: OpSpec, tensors: Sequence[object], rest: Sequence[object]) -> ArgumentValueError | None:
-    """The error for a call that cannot be computed, given the arguments of its check; None if it can be.
+    """Return the error for a call that cannot be computed, from the arguments of its check; None if it can be.
 
-    Of tensors only the shapes count; one on a device may still have to be borrowed.
+    Only the shapes of tensors count; one on a device may still have to be borrowed.
     """
     names = [t.name for t in op.tensors]
     given = dict(zip([n for n in op.signature if n not in names], rest, strict=True))

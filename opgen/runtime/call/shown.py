@@ -1,8 +1,8 @@
 """Signatures that generated functions show; a call never fails before the function runs.
 
-A generated function takes any keyword, to name the argument that was meant by an unknown one, and one with several
-signatures takes positions without names.  `inspect.signature` and `help` show the op's own arguments.  An argument that
-must be given is None where it is not, so that the op's own checks refuse the call.
+A generated function takes any keyword, so that its error can suggest the closest known one.  A function with several
+signatures takes positions without names.  `inspect.signature` and `help` show the op's own arguments.  A missing
+required argument is None, so that the op's own checks refuse the call.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ _HIDDEN = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
 
 
 class Shown(inspect.Signature):
-    """The signature of a generated function as it is written, worked out when it is asked for.
+    """The signature of a generated function as it is written, computed on demand.
 
-    With `like` it has the parameters of that function, which are keywords there, and positions too here but for `out`.
+    With `like` it has that function's parameters.  They are keywords there, and may also be positional here, except
+    `out`.
     """
 
     def __init__(self, function: FunctionType, like: FunctionType | None = None) -> None:
@@ -49,7 +50,7 @@ class Shown(inspect.Signature):
         return self._plain.return_annotation
 
     def replace(self, **changes: Any) -> inspect.Signature:  # type: ignore[override]
-        """A signature with other parameters or another result."""
+        """Return a signature with other parameters or another result."""
         return self._plain.replace(**changes)
 
     def __reduce__(self) -> Any:
@@ -76,7 +77,7 @@ def show(module: Mapping[str, Any], signed: Mapping[str, str]) -> None:
 
 
 def _functions(module: Mapping[str, Any]) -> Iterator[tuple[object, FunctionType]]:
-    """The functions that a generated module makes public, and the class that holds each, if one does."""
+    """Yield the functions that a generated module makes public, and the class that holds each, if one does."""
     for name in module["__all__"]:
         member = module[name]
         for found in vars(member).values() if isinstance(member, type) else (member,):

@@ -1,9 +1,9 @@
-"""Several signatures of one op: the one that a call is written in, and what the call gives the op then.
+"""Several signatures of one op: the one that a call is written in, and the op's arguments that follow from it.
 
-A generated function with several signatures hands on the arguments that it was given by name, in the op's own order,
-and last the tuple of those that were given by position after the ones that all signatures begin with.  `Signatures`
-reads that by each signature.  A reading that fits becomes a call in the op's own order; where two fit and differ, or
-none does, an `ArgumentError` says what the alternatives are.
+A generated function with several signatures passes on its named arguments, in the op's own order.  Last comes the tuple
+of the positional ones, after those that all signatures begin with.  `Signatures` reads that by each signature. A
+reading that fits becomes a call in the op's own order.  If two fit and differ, or none does, an `ArgumentError` names
+the alternatives.
 
 A call is read once: operators remember calls as they are written.
 """
@@ -24,12 +24,12 @@ from opgen.runtime.call.checks import Checks
 NAME = "name"
 """The argument that names a call, without effect."""
 _LONGEST = 1000
-"""No list of an attribute is longer."""
+"""Length limit of an attribute's list."""
 
 
 @dataclass(frozen=True, slots=True)
 class Takes:
-    """The values that an argument takes, as far as they tell signatures apart; `lengths` are those of lists."""
+    """The values that an argument takes, as far as they distinguish signatures; `lengths` are those of lists."""
 
     words: tuple[str, ...] = ()
     lengths: tuple[int, ...] = ()
@@ -39,7 +39,7 @@ class Takes:
     number: bool = False
 
     def fits(self, value: object) -> bool:
-        """True if the argument takes the value; bounds do not count."""
+        """Return True if the argument takes the value; bounds do not count."""
         if isinstance(value, str | bytes):
             return (self.text and isinstance(value, str)) or _text(value) in self.words
         if isinstance(value, bool | np.bool_):
@@ -50,7 +50,7 @@ class Takes:
         return (self.integer and index_of(value) is not None) or (self.number and number_of(value) is not None)
 
     def is_near(self, value: object) -> bool:
-        """True if the argument takes values of this kind, perhaps others."""
+        """Return True if the argument takes values of this kind, perhaps others."""
         if isinstance(value, str | bytes):
             return self.text or bool(self.words)
         if isinstance(value, bool | np.bool_):
@@ -74,8 +74,9 @@ Values: TypeAlias = "dict[str, object]"
 
 @dataclass(frozen=True, slots=True)
 class Elements:
-    """A list in the order of `layout` (`order` if that is not given) that may be given for the dimensions `letters`
-    alone: one integer for all of them, or one for each.  The other elements are `fill` then.
+    """A list in the order of `layout` (default: `order`) that may cover the dimensions `letters` alone.
+
+    Then it is one integer for all of them, or one for each; the other elements are `fill`.
     """
 
     letters: str
@@ -84,11 +85,11 @@ class Elements:
     order: str
 
     def takes(self, own: Takes) -> Takes:
-        """Return the type of an argument that may be given so."""
+        """Return the type of an argument that may have this form."""
         return replace(own, integer=True, lengths=(*own.lengths, 1, len(self.letters)))
 
     def convert(self, op: str, argument: str, values: Values) -> Values:
-        """The values with the whole list."""
+        """Return the values with the whole list."""
         given, layout = values[argument], values.get(self.layout)
         items = items_of(given, _LONGEST)
         each = [given] if items is None else list(items)
@@ -102,7 +103,7 @@ class Elements:
 
 @dataclass(frozen=True, slots=True)
 class InPlace:
-    """A list `payload` of a shape in the place of one of `words`, which means the word `word`."""
+    """A list `payload` of a shape that may replace one of `words`; it means the word `word`."""
 
     words: tuple[str, ...]
     word: str
@@ -112,11 +113,11 @@ class InPlace:
     maximum: int | None = None
 
     def takes(self, own: Takes) -> Takes:
-        """Return the type of an argument in whose place the list may be given."""
+        """Return the type of an argument that the list may replace."""
         return replace(own, words=self.words, lengths=(*own.lengths, self.shape[0]))
 
     def convert(self, op: str, argument: str, values: Values) -> Values:
-        """The values with the word, and the list by its own name."""
+        """Return the values with the word, and the list by its own name."""
         given = values[argument]
         rows = items_of(given, self.shape[0])
         is_word = isinstance(given, str | bytes) and _text(given) == self.word  # which means the list that is missing
@@ -142,7 +143,7 @@ class InPlace:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """One order of arguments, by their names in the op; `forms` are those of arguments that may be given otherwise."""
+    """One order of arguments, by their names in the op; `forms` are the alternative forms of arguments."""
 
     label: str
     arguments: tuple[str, ...]
@@ -152,9 +153,9 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class _Misfit:
-    """The first argument that does not fit a signature: its place, and if its value is at least of the kind wanted.
+    """The first argument that does not fit a signature: its place, and True if its value has the right kind.
 
-    `error` is that of a call which the op itself would not refuse; `all` the number of misfits of the signature.
+    `error` is set if the op itself would not refuse the call; `all` is the number of misfits of the signature.
     """
 
     place: int
@@ -166,7 +167,7 @@ class _Misfit:
 
     @property
     def rank(self) -> tuple[int, bool, int]:
-        """Return a rank: greater for a call that is nearer to a right one."""
+        """A rank: greater for a call that is closer to a valid one."""
         return self.place, self.near, -self.all
 
 
@@ -181,8 +182,9 @@ class _Reading:
 class Signatures:
     """The signatures of an op.
 
-    `rest` are the op's arguments besides its tensors, in its own order; `common` is the number of those, tensors
-    included, that stand first in all signatures; `takes` what tells values apart; `needed` have no default.
+    `rest` are the op's arguments besides its tensors, in its own order.  `common` is the number of arguments, tensors
+    included, that come first in all signatures.  `takes` has the kinds of values of each argument, and the arguments
+    `needed` have no default.
     """
 
     op: str
@@ -193,7 +195,7 @@ class Signatures:
     signatures: tuple[Signature, ...]
 
     def read(self, written: tuple[object, ...]) -> tuple[object, ...]:
-        """The arguments in the op's own order; as they are if they are in it already (nothing is given by position).
+        """Return the arguments in the op's own order; unchanged if they are in it already (none is positional).
 
         Raises an ArgumentError if no signature fits, or several do that differ.
         """
@@ -229,11 +231,11 @@ class Signatures:
         return _Reading(signature, values, self._unfit(signature, values, misfit))
 
     def _is_word(self, value: object) -> bool:
-        """True for a word of some argument, which by position is that and no name."""
+        """Return True for a word of some argument: as a positional argument it is that word, and not a call's name."""
         return isinstance(value, str) and any(value in t.words for t in self.takes.values())
 
     def _unfit(self, signature: Signature, values: Values, misfit: _Misfit | None) -> _Misfit | None:
-        """The first misfit of a signature, and the number of all; `misfit` is one that is known already."""
+        """Return the first misfit of a signature, with the number of all; `misfit` is one that is already known."""
         found = [] if misfit is None else [misfit]
         for place, name in enumerate(signature.arguments):
             if name not in values:
@@ -246,7 +248,7 @@ class Signatures:
         return replace(min(found, key=lambda m: m.place), all=len(found)) if found else None
 
     def _foreign(self, signature: Signature, named: Values) -> _Misfit | None:
-        """The misfit of an argument that was given by name and is none of the signature."""
+        """Return the misfit of a named argument that the signature does not have."""
         name = next((n for n in named if n not in signature.arguments), None)
         if name is None:
             return None
@@ -254,7 +256,7 @@ class Signatures:
         return _Misfit(-1, False, name, named[name], error)
 
     def _beyond(self, signature: Signature, given: tuple[object, ...]) -> _Misfit | None:
-        """The misfit of more arguments than a signature has."""
+        """Return the misfit of more arguments than a signature has."""
         most = len(signature.arguments) - self.common
         if len(given) <= most:
             return None
@@ -276,7 +278,7 @@ class Signatures:
     # All signatures ---------------------------------------------------------------------------------
 
     def _only(self, fitting: Sequence[_Reading]) -> _Reading:
-        """The reading of a call that has one."""
+        """Return the reading of a call that has only one."""
         first, *others = fitting
         for other in others:
             if self._differ(first, other):
@@ -284,7 +286,7 @@ class Signatures:
         return first
 
     def _differ(self, first: _Reading, second: _Reading) -> bool:
-        """True if two readings give an argument other values; a name has no effect."""
+        """Return True if two readings give an argument different values; a name has no effect."""
         pairs = zip(self.rest, self._converted(first), self._converted(second), strict=True)
         return any(n != NAME and a is not b and not (type(a) is type(b) and _equal(a, b)) for n, a, b in pairs)
 
@@ -301,11 +303,11 @@ class Signatures:
         return ArgumentValueError(self.op, name, expected, f"{describe(value)} by position")
 
     def _shared(self, first: _Reading, second: _Reading) -> set[str]:
-        """The arguments that two readings give the same value."""
+        """Return the arguments that have the same value in two readings."""
         return {n for n, v in first.values.items() if n in second.values and second.values[n] is v}
 
     def _refused(self, nearest: Sequence[tuple[_Reading, _Misfit]]) -> _Reading:
-        """A reading whose argument the op refuses; raises an error where it may be given in another form, too."""
+        """Return a reading whose argument the op refuses; raise an error if the argument also has another form."""
         for reading, misfit in nearest:
             form = reading.signature.forms.get(misfit.argument)
             if isinstance(form, InPlace):
@@ -318,7 +320,7 @@ class Signatures:
         return nearest[0][0]
 
     def _nearest(self, readings: Sequence[_Reading]) -> _Reading:
-        """The reading whose misfit comes last, which the op refuses; else its error, or one of all that are as near."""
+        """Return the reading whose misfit comes last, which the op refuses; else raise its error, or that of ties."""
         misfits = [(r, r.misfit) for r in readings if r.misfit is not None]
         most = max(m.rank for _, m in misfits)
         nearest = [(r, m) for r, m in misfits if m.rank == most]
@@ -340,7 +342,7 @@ class Signatures:
 
 
 def _alternatives(words: Sequence[str]) -> str:
-    """`1, 2 or 4`."""
+    """Return `1, 2 or 4`."""
     return " or ".join([*([", ".join(words[:-1])] if len(words) > 1 else []), words[-1]])
 
 
@@ -349,5 +351,5 @@ def _text(value: object) -> str:
 
 
 def _equal(a: object, b: object) -> bool:
-    """True if two values of one type are equal; arrays are equal only to themselves."""
+    """Return True if two values of one type are equal; arrays are equal only to themselves."""
     return isinstance(a, bool | int | float | str | list | tuple) and a == b

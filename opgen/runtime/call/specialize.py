@@ -1,23 +1,23 @@
-"""From a checked call to a kernel: how an op of a generated module is built on first need, and for which sizes.
+"""From a checked call to a kernel: an op of a generated module is built on first need, for one call's sizes or for all.
 
-Lowering gives one kernel for each *variant* of an op (scalar types, layouts, enumerations that the mathematics asks
-for), generic in sizes and attributes.  Binding its integers to the numbers of a call and simplifying gives a
-*specialised* kernel, which is faster, and costs a build.  The policy is the environment variable OPGEN_SPECIALIZE:
+Lowering gives one kernel for each *variant* of an op (scalar types, layouts, enumerations in its mathematics), generic
+in sizes and attributes.  Binding its integers to the numbers of a call and simplifying gives a *specialised* kernel,
+which is faster, and costs a build.  The policy is the environment variable OPGEN_SPECIALIZE:
 
     auto    (default) the first SPECIALIZATIONS combinations of integers of a variant get a kernel of their own, all
             others share the generic one
     always  every combination gets its own; the KEPT used last stay loaded, others are loaded again when they are needed
     never   all calls run the generic kernel
 
-Kernels for certain sizes and generic ones round differently.  Which of them a call gets depends under `auto` on what
-the process called before; under `always` and `never` it does not, and results are the same, bit for bit, in every
+Kernels for certain sizes and generic ones round differently.  Under `auto` the kernel of a call depends on the calls
+before it in the process.  Under `always` and `never` it does not, and results are the same, bit for bit, in every
 process on a machine.
 
-A specialised kernel computes by the op's definition, or by an algorithm of its spec (`opgen.compiler.algorithms`).
-A short one is run by the calling thread alone (`opgen.compiler.sharing`).
+A specialised kernel computes by the op's definition, or by an algorithm of its spec (`opgen.compiler.algorithms`). A
+short one is run by the calling thread alone (`opgen.compiler.sharing`).
 
-The policy is looked at when a call of a new kind comes; `opgen.counters()` tells how many kernels there are of each
-kind, and how many kinds of calls took them.
+The policy is read at the first call of each kind.  `opgen.counters()` returns the number of kernels of each kind, and
+of the kinds of calls that took them.
 """
 
 from __future__ import annotations
@@ -61,10 +61,11 @@ Number: TypeAlias = "int | float | bool"
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 SPECIALIZATIONS = 64
-"""How many combinations of integers of a variant get kernels of their own under the policy `auto`."""
+"""Number of combinations of integers of a variant that get kernels of their own under the policy `auto`."""
 
 KEPT = 512
-"""How many kernels for certain sizes an op keeps loaded; when there are more, a quarter goes, those used longest ago.
+"""Number of kernels for certain sizes that an op keeps loaded; beyond it, the least recently used quarter is dropped.
+
 A kernel that a thread is running stays until it is done: the plan or handle that runs it holds it.
 """
 
@@ -72,7 +73,7 @@ _POLICIES: tuple[Policy, ...] = ("auto", "always", "never")
 
 
 def policy() -> Policy:
-    """What OPGEN_SPECIALIZE asks for."""
+    """Return the policy in OPGEN_SPECIALIZE."""
     word = os.environ.get("OPGEN_SPECIALIZE") or "auto"
     for known in _POLICIES:
         if word == known:
@@ -98,7 +99,7 @@ class Library:
         self._held = False
 
     def __reduce__(self) -> tuple[Callable[[str], object], tuple[str]]:
-        """The name of its module, which another process imports."""
+        """Reduce to the name of its module, which another process imports."""
         found = None
         with contextlib.suppress(ImportError):
             found = import_module(self.module_name)
@@ -108,7 +109,7 @@ class Library:
         return _library_of, (self.module_name,)
 
     def module(self) -> Module:
-        """The spec."""
+        """Return the spec."""
         with self._lock:
             if self._module is None:
                 from opgen.compiler import specs as models
@@ -117,13 +118,13 @@ class Library:
             return self._module
 
     def hold(self, module: Module) -> None:
-        """Takes a spec that is in memory already, so that no file is read."""
+        """Take a spec that is already in memory, so that no file is read."""
         with self._lock:
             self._module = module
             self._held = True
 
     def spec_hash(self) -> str | None:
-        """The sha256 of the spec's text; None if it is no file that can be read."""
+        """Return the sha256 of the spec's text; None if its file cannot be read."""
         with self._lock:
             if self._hash is None and not self._held:
                 with contextlib.suppress(OSError):
@@ -133,9 +134,9 @@ class Library:
     def operator(
         self, name: str, check: Check, signatures: Signatures | None = None, title: str | None = None
     ) -> Operator:
-        """The operator of an op, to be made once; `signatures` are those of its function, if there are several.
+        """Return the operator of an op, to be made once; `signatures` are those of its function, if it has several.
 
-        `title` is what messages call the op, if that is not its name.
+        `title` is the op's name in messages, if it differs from `name`.
         """
         kernels = self.kernels[name] = Kernels(self, name)
         made = self.operators[name] = Operator(
@@ -152,12 +153,12 @@ class Library:
 
 
 def _library_of(module_name: str) -> object:
-    """The library of a module that is imported."""
+    """Return the library of a module that is imported."""
     return import_module(module_name)._library
 
 
 def _operator_of(library: Library, name: str) -> Operator:
-    """An operator of a library that was pickled."""
+    """Return an operator of a library that was pickled."""
     return library.operators[name]
 
 
@@ -194,7 +195,7 @@ class Kernels:
         self._device_calls: DeviceCalls | None = None
 
     def device_calls(self) -> DeviceCalls:
-        """What runs the op's calls on CUDA devices."""
+        """Return the runner of the op's calls on CUDA devices."""
         with self._lock:
             if self._device_calls is None:
                 from opgen.runtime.call.device_calls import DeviceCalls
@@ -205,7 +206,7 @@ class Kernels:
     def refuse(
         self, call: Call | None, tensors: tuple[object, ...], rest: tuple[object, ...]
     ) -> ArgumentValueError | None:
-        """The error of a call (None: it could not be made) whose named integers or shapes cannot be computed."""
+        """Return the error of a call (None: it could not be made) whose integers or shapes cannot be computed."""
         from opgen.runtime.call.call import is_far
 
         if call is not None and not is_far(call):
@@ -217,9 +218,9 @@ class Kernels:
         return refusal(module, module.op(self._name), shaped, rest)
 
     def on_device(self, call: Call, device: Device) -> DeviceLaunch:
-        """The kernel for a call on a CUDA device; how many get kernels of their own is the policy's, as on the CPU.
+        """Return the kernel for a call on a CUDA device; the policy of specialisation is the CPU's.
 
-        Raises `DeviceUnavailableError` if there is no compiler for it.
+        Raises `DeviceUnavailableError` if its compiler is missing.
         """
         from opgen.runtime.call.device_calls import DeviceLaunch
 
@@ -233,7 +234,7 @@ class Kernels:
             return DeviceLaunch(compiled, tuple(b.name for b in variant.lowered.kernel.inputs), left)
 
     def __call__(self, call: Call) -> Launch:
-        """The kernel for a call, with the call's numbers in place."""
+        """Return the kernel for a call, with the call's numbers in place."""
         with self._lock:
             key = self._shelf_key(call)
             shelved = None if key is None else self._shelved(key)
@@ -244,7 +245,7 @@ class Kernels:
             return self._made(call, key)
 
     def _shelf_key(self, call: Call) -> str | None:
-        """The key of a kernel made for just this call, if there may be one."""
+        """Return the key of a kernel made for just this call, if the policy allows one."""
         from opgen.runtime.call import index as shelf
 
         wanted = policy()
@@ -254,7 +255,7 @@ class Kernels:
         return None if spec is None else shelf.key_of(spec, self._name, call, mode())
 
     def _shelved(self, key: str) -> CompiledKernel | None:
-        """The kernel that was made for just this call, by this process or an earlier one."""
+        """Return the kernel that was made for just this call, by this process or an earlier one."""
         from opgen.runtime.call import index as shelf
 
         if key not in self._from_shelf and (found := shelf.take(key)) is not None:
@@ -263,7 +264,7 @@ class Kernels:
         return _used(self._from_shelf, key)
 
     def _keep(self, kernels: OrderedDict[_K, CompiledKernel], key: _K, compiled: CompiledKernel) -> None:
-        """Remember a kernel; where there are too many, forget some, and the plans that hold them."""
+        """Remember a kernel; beyond the limit, forget some, and the plans that hold them."""
         kernels[key] = compiled
         if _let_go(kernels):
             self.forget_plans()
@@ -282,7 +283,7 @@ class Kernels:
         return Launch(bound, reads, functools.partial(self.refused, without_memory(call)))
 
     def refused(self, call: Call, failed: CheckFailed) -> ArgumentValueError:
-        """The error of a call for which a check of the kernel does not hold."""
+        """Return the error of a call for which a check of the kernel fails."""
         from opgen.runtime.call.elements import refused
 
         module = self._library.module()
@@ -290,7 +291,7 @@ class Kernels:
         return refused(op, environment_of(module, op, call), failed)
 
     def _values(self, call: Call) -> tuple[_Variant, dict[str, Number], Environment]:
-        """The variant of a call, the value of each parameter of its generic kernel, and the call itself."""
+        """Return the variant of a call, the value of each parameter of its generic kernel, and the call itself."""
         module = self._library.module()
         op = module.op(self._name)
         variant = self._variant(module, op, call)
@@ -323,7 +324,7 @@ class Kernels:
 
     @contextlib.contextmanager
     def _noting(self) -> Iterator[None]:
-        """Counts the schedules that break in the block."""
+        """Count the schedules that fail in the block."""
         from opgen.schedule.fallback import noting
 
         with noting() as noted:
@@ -338,7 +339,7 @@ class Kernels:
         return variant.generic
 
     def _build(self, variant: _Variant, call: Environment | None) -> CompiledKernel:
-        """The kernel for a call, or for all sizes."""
+        """Return the kernel for a call, or for all sizes."""
         from opgen.compiler import toolchain
         from opgen.compiler.request import Compilation
         from opgen.loop.analysis.bounds import kept_proofs
@@ -348,13 +349,13 @@ class Kernels:
 
 
 def _room(count: int) -> bool:
-    """Whether one more combination of integers gets a kernel of its own, when so many have one."""
+    """Return True if one more combination of integers gets a kernel of its own, after `count` of them."""
     wanted = policy()
     return wanted == "always" or (wanted == "auto" and count < SPECIALIZATIONS)
 
 
 def _is_small(variant: _Variant, values: Mapping[str, Number]) -> bool:
-    """True if a call of a variant's generic kernel is for the calling thread alone."""
+    """Return True if a call of a variant's generic kernel is for the calling thread alone."""
     from opgen.compiler import toolchain
     from opgen.compiler.sharing import work_of
     from opgen.runtime.kernels.run import is_small
@@ -365,7 +366,7 @@ def _is_small(variant: _Variant, values: Mapping[str, Number]) -> bool:
 
 
 def _used(kernels: OrderedDict[_K, _V], key: _K) -> _V | None:
-    """What is remembered by a key, which becomes the last to be forgotten."""
+    """Return the kernel kept under a key, and mark it as used last."""
     found = kernels.get(key)
     if found is not None:
         kernels.move_to_end(key)
@@ -373,7 +374,7 @@ def _used(kernels: OrderedDict[_K, _V], key: _K) -> _V | None:
 
 
 def _let_go(kernels: OrderedDict[_K, _V]) -> bool:
-    """Forget a quarter of the kernels that are remembered, if there are too many; whether there were."""
+    """Forget a quarter of the kernels if there are too many; return True if there were."""
     if len(kernels) <= KEPT:
         return False
     for _ in range(max(1, KEPT // 4)):
@@ -386,7 +387,7 @@ def _integers(kernel: Kernel, values: Mapping[str, Number]) -> dict[str, Number]
 
 
 def _compiled_for(device: Device, variant: _Variant, values: Mapping[str, Number], call: Environment) -> CudaKernel:
-    """The kernel of a variant for a device: for just these integers if they have one or may have one, else generic."""
+    """Return a variant's kernel for a device: for just these integers if they have or may have one, else generic."""
     integers = _integers(variant.lowered.kernel, values)
     own, shared = (device.ordinal, *integers.values()), (device.ordinal,)
     found = _used(variant.on_device, own)
@@ -401,7 +402,7 @@ def _compiled_for(device: Device, variant: _Variant, values: Mapping[str, Number
 
 
 def environment_of(module: Module, op: OpSpec, call: Call) -> Environment:
-    """The call as the shape language sees it: lists and shapes in logical order."""
+    """Return the call as the shape language sees it: lists and shapes in logical order."""
     from opgen.spec.call.arguments import logical_axes
     from opgen.spec.call.environment import Environment
 
@@ -422,7 +423,7 @@ def environment_of(module: Module, op: OpSpec, call: Call) -> Environment:
 
 
 def build(request: Compilation) -> CompiledKernel:
-    """The kernel of a request, loaded: built if it is not in the cache."""
+    """Return the kernel of a request, loaded: built if it is not in the cache."""
     from opgen.compiler.make import artifact
     from opgen.runtime.kernels.kernel import load
 
@@ -430,7 +431,7 @@ def build(request: Compilation) -> CompiledKernel:
 
 
 def build_for(device: Device, source: OpVariant, call: Environment | None) -> CudaKernel:
-    """The kernel of an op for a CUDA device, for the sizes of a call or for all, loaded."""
+    """Return the kernel of an op for a CUDA device, for the sizes of a call or for all, loaded."""
     from opgen.compiler.make import artifact
     from opgen.compiler.request import Compilation, Cuda
     from opgen.runtime.devices.device import CudaKernel

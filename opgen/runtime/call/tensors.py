@@ -1,17 +1,16 @@
 """Tensors of a call: numpy arrays, tensors of other libraries, nested lists; and the results.
 
-What is accepted as a tensor:
+Accepted as a tensor:
 
 * numpy arrays and scalars of any strides and byte order.  An array that is C-contiguous, aligned and in the machine's
-  byte order is read where it lies; of any other a contiguous copy is made for the call, after all checks;
-* objects with `__dlpack__` in this machine's memory, else with `__array__` or the buffer protocol, read where they lie;
-  a tensor that means something else than the numbers in its memory (`opgen.runtime.memory.foreign.hidden`) is refused;
-* tensors on a CUDA device, as an `Operator` hands them in (`Loan`);
+  byte order is read in place; any other is copied for the call, after all checks;
+* objects with `__dlpack__` in this machine's memory, else with `__array__` or the buffer protocol, read in place; a
+  tensor that does not mean the numbers in its memory (`opgen.runtime.memory.foreign.hidden`) is refused;
+* tensors on a CUDA device, as an `Operator` passes them in (`Loan`);
 * nested lists, tuples and Python numbers.  They take the type of the first other tensor of the same type variable, and
-  float32 if there is none; integers become floats where that type asks for it, never the reverse, and bools become
-  nothing else.
+  float32 if it has none.  Integers become floats if that type requires it, never the reverse, and bools stay bools.
 
-Two arrays of different types are never brought to one type silently.
+Two arrays of different types are never silently converted to one type.
 """
 
 from __future__ import annotations
@@ -39,11 +38,11 @@ Given: TypeAlias = "Array | DeviceTensor"
 """A tensor of a call: an array, or a tensor on a device."""
 
 READABLE = 0x1 | 0x100
-"""The bits of `ndarray.flags.num` that say C-contiguous and aligned."""
+"""The bits of `ndarray.flags.num` that mean C-contiguous and aligned."""
 _LONG = 64
-"""Vectors of sizes that are longer are not looked into."""
+"""Vectors of sizes that are longer are not read."""
 _DEEP = 64
-"""How far numpy lets lists nest."""
+"""Nesting limit of numpy's lists."""
 _SIZES = frozenset(np.dtype(c).num for c in "ilq")
 """numpy's numbers of the types int32 and int64, under all of C's names; `dtype.name` takes 2 us."""
 
@@ -52,7 +51,7 @@ class TensorChecks(OpChecks):
     """The checks of tensors."""
 
     def common_type(self, allowed: Sequence[str], given: Mapping[str, object]) -> tuple[str, tuple[Given, ...]]:
-        """The type of the tensors that share a type variable, and the tensors as arrays (no contiguous copies yet)."""
+        """Return the type of the tensors that share a type variable, and the tensors as arrays (not yet contiguous)."""
         arrays = {argument: self._as_tensor(argument, value) for argument, value in given.items()}
         first = next(((argument, a) for argument, a in arrays.items() if a is not None), None)
         if first is None:
@@ -68,7 +67,7 @@ class TensorChecks(OpChecks):
         )
 
     def typed(self, argument: str, value: object, name: str) -> Given:
-        """A tensor whose scalar type the op fixes, as an array."""
+        """Return a tensor whose scalar type the op fixes, as an array."""
         found = self._as_tensor(argument, value)
         if found is None:
             return self.from_list(argument, value, name)
@@ -76,7 +75,7 @@ class TensorChecks(OpChecks):
         return found
 
     def vector(self, argument: str, value: object, lengths: Sequence[int]) -> tuple[int, ...]:
-        """The values of a vector of sizes: non-negative integers, of one of some lengths."""
+        """Return the values of a vector of sizes: non-negative integers, of one of some lengths."""
         expected = f"{' or '.join(map(str, lengths))} integers"
         if value is None:
             raise ArgumentTypeError(self.op, argument, expected, "nothing")
@@ -111,15 +110,16 @@ class TensorChecks(OpChecks):
         return name
 
     def wrong_tensor(self, argument: str, expected: str, given: Given) -> ArgumentTypeError:
-        """The error for a tensor of the wrong scalar type, to be raised."""
+        """Return the error for a tensor of the wrong scalar type, to be raised."""
         return ArgumentTypeError(self.op, argument, expected, tensor(given))
 
     def _as_tensor(self, argument: str, value: object) -> Given | None:
         return value.take(self.op, argument) if isinstance(value, Loan) else self.as_array(argument, value)
 
     def as_array(self, argument: str, value: object) -> Array | None:
-        """A tensor as an array over the same memory; None for a nested list or a Python number, which has no type
-        yet.
+        """Return a tensor as an array over the same memory.
+
+        The result is None for a nested list or a Python number, which has no type yet.
         """
         if type(value) is np.ndarray:
             return value
@@ -133,7 +133,7 @@ class TensorChecks(OpChecks):
             return self._foreign(argument, value)
 
     def _foreign(self, argument: str, value: object) -> Array:
-        """A tensor of another library; what its code raises is the caller's to explain."""
+        """Return a tensor of another library; the caller explains exceptions of its code."""
         if (more := hidden(value)) is not None:
             raise ArgumentTypeError(self.op, argument, *more)
         by_array = has(value, "__array__") or isinstance(value, memoryview) or has(value, "__buffer__")
@@ -152,7 +152,7 @@ class TensorChecks(OpChecks):
         raise self.wrong_type(argument, "a tensor", value)
 
     def from_list(self, argument: str, value: object, name: str) -> Array:
-        """A nested list or a Python number as an array of a type."""
+        """Return a nested list or a Python number as an array of a type."""
         try:
             found = np.array(value)
         except (ValueError, OverflowError) as error:
@@ -174,7 +174,7 @@ class TensorChecks(OpChecks):
 
 
 def are_bools(value: object) -> bool:
-    """Whether a nested list, or a number, is one of True and False."""
+    """Return True if a nested list, or a number, is one of True and False."""
     for _ in range(_DEEP):
         if not isinstance(value, list | tuple) or not value:
             break
@@ -183,7 +183,7 @@ def are_bools(value: object) -> bool:
 
 
 def _beyond_int64(value: object, found: Array) -> Array:
-    """Integers of a list as uint64: numpy makes floats of those beyond int64 together with others."""
+    """Return integers of a list as uint64: numpy makes floats of those beyond int64 together with others."""
     exact = np.array(value, object)
     limit = UINT64.greatest
     whole = all(isinstance(v, int | np.integer) and not isinstance(v, bool) and 0 <= v <= limit for v in exact.flat)
@@ -191,9 +191,9 @@ def _beyond_int64(value: object, found: Array) -> Array:
 
 
 def plain_vector(value: object) -> object:
-    """A vector of sizes as a list, if it is a vector of integers; anything else as it is.
+    """Return a vector of sizes as a list, if it is a vector of integers; anything else unchanged.
 
-    An array's fingerprint holds its shape only, and of sizes the values count.
+    An array's fingerprint has its shape only, whereas the values of sizes count.
     """
     if type(value) is np.ndarray and value.ndim == 1 and value.size <= _LONG and value.dtype.num in _SIZES:
         return value.tolist()
@@ -201,20 +201,21 @@ def plain_vector(value: object) -> object:
 
 
 def native(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The same type in the machine's byte order."""
+    """Return the same type in the machine's byte order."""
     return dtype if dtype.isnative else dtype.newbyteorder("=")
 
 
 def contiguous(a: Array) -> Array:
-    """The array itself if a kernel can read it where it lies, else a copy that can be."""
+    """Return the array itself if a kernel can read it in place, else a copy."""
     if a.flags.num & READABLE == READABLE and a.dtype.isnative:
         return a
     return a.astype(native(a.dtype), order="C", copy=True, subok=False)
 
 
 def as_out(op: str, out: object) -> object:
-    """What a caller gave as `out`; a tensor of another library as an array over its memory, if it lies in this
-    machine's.  Raises ArgumentError if it is not lent.
+    """Return the caller's `out`; a tensor of another library in this machine's memory as an array over it.
+
+    Raises ArgumentError if its owner does not lend it.
     """
     if not others((out,)) or is_device_array(out):
         return out
@@ -226,8 +227,9 @@ def as_out(op: str, out: object) -> object:
 
 
 def check_out(op: str, out: object, shape: tuple[int, ...], dtype: np.dtype[Any], apart: Sequence[Array]) -> Array:
-    """`out`, if a result of that shape and type can be written into it: an array of the caller's that is C-contiguous,
-    aligned and writeable, and whose range of memory touches none of those in `apart`.
+    """Return `out`, if a result of that shape and type can be written into it.
+
+    It must be an array that is C-contiguous, aligned and writeable, and whose memory touches none of those in `apart`.
     """
     if not isinstance(out, np.ndarray):
         raise ArgumentTypeError(op, "out", "a numpy array", describe(out))
@@ -251,7 +253,7 @@ def check_out(op: str, out: object, shape: tuple[int, ...], dtype: np.dtype[Any]
 
 
 def _overlap(out: Array, a: Array) -> bool:
-    """Whether the memory of two arrays overlaps; `out` is C-contiguous (numpy's own test takes a microsecond)."""
+    """Return True if two arrays' memory overlaps; `out` is C-contiguous (numpy's own test takes a microsecond)."""
     if a.flags.num & 0x1 == 0:
         return np.may_share_memory(out, a)
     if not out.size or not a.size:

@@ -1,14 +1,14 @@
 """Arrays over tensors of other libraries, made in a fraction of a microsecond: for calls like one that was checked.
 
-A class is learned when a tensor of it has been read in full (`opgen.runtime.call.tensors`); from then on `view` reads
-its tensors in one of these ways, or gives None, and the tensor goes the long way again:
+A class is learned when a tensor of it has been read in full (`opgen.runtime.call.tensors`).  From then on `view` reads
+its tensors in one of these ways, or returns None, and the tensor takes the full checks again:
 
 * by the table of C functions that a class of DLPack 1.3 has (`__dlpack_c_exchange_api__`), such as PyTorch's;
-* by the buffer protocol, where a class that speaks DLPack has that too and it knows the type, such as JAX's;
-* by a capsule that `__dlpack__` gives.
+* by the buffer protocol, where a class with DLPack also has that and it knows the type, such as JAX's;
+* by a capsule that `__dlpack__` returns.
 
-Machine code reads the first and the last (`opgen.runtime.native.view_ir`).  What a tensor means beyond its memory is
-asked each time: a tensor's negative bit, or that it records a gradient, may differ from the last one's.
+Machine code reads the first and the last (`opgen.runtime.native.view_ir`).  Flags that change a tensor's meaning are
+read each time: its negative bit or its gradient may differ from the last one's.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ View: TypeAlias = Callable[[Any], "Array | None"]
 
 _EXCHANGE, _EXCHANGE_NAME = "__dlpack_c_exchange_api__", b"dlpack_exchange_api"
 _DESCRIBE = 5
-"""Where the table has the function that describes a tensor: behind the version, an older table, and three others."""
+"""Index of the table's function that describes a tensor: behind the version, an older table, and three others."""
 _MOST = 64
-"""How many classes are remembered; when there are more, all are forgotten (they may be made anew for each tensor)."""
+"""Number of classes kept; beyond it, all are forgotten (they may be made anew for each tensor)."""
 
 _views: dict[type, View] = {}
 
 
 def view(value: object) -> Array | None:
-    """An array over a tensor of a class that is known, or None."""
+    """Return an array over a tensor of a known class, or None."""
     look = _views.get(type(value))
     if look is None:
         return None
@@ -64,9 +64,9 @@ def view(value: object) -> Array | None:
 
 
 def arrays(values: tuple[object, ...]) -> tuple[Any, ...] | None:
-    """Arrays over the tensors among values, of which there is at least one; None if one cannot be read in this way.
+    """Return values with arrays over their tensors, at least one; None if one cannot be read in this way.
 
-    Arrays and None stay what they are.
+    Arrays and None are returned unchanged.
     """
     found: list[object] = []
     some = False
@@ -83,7 +83,7 @@ def arrays(values: tuple[object, ...]) -> tuple[Any, ...] | None:
 
 
 def learn(value: object) -> None:
-    """Remember how tensors of a value's class are read, if it is a tensor of another library's."""
+    """Remember how to read tensors of a value's class, if it is a tensor of another library's."""
     kind = type(value)
     if kind in _views or not others((value,)):
         return
@@ -128,7 +128,7 @@ def _has_buffer(value: Any) -> bool:
 
 
 def _by_buffer(otherwise: View) -> View:
-    """By the buffer protocol, but for types that it does not know."""
+    """Return a view by the buffer protocol; types that the protocol does not know use `otherwise`."""
 
     def look(t: Any) -> Array | None:
         if getattr(t.dtype, "kind", "V") == "V":
@@ -139,7 +139,7 @@ def _by_buffer(otherwise: View) -> View:
 
 
 def _asking(kind: type) -> Callable[[View], View]:
-    """What asks a tensor first what it means beyond its memory, where its class has words for that."""
+    """Return a wrapper of views that first reads the flags of a tensor's meaning, if its class has them."""
     bits = callable(getattr(kind, "is_neg", None)) and callable(getattr(kind, "is_conj", None))
     if bits and hasattr(kind, "requires_grad"):
 
@@ -151,7 +151,7 @@ def _asking(kind: type) -> Callable[[View], View]:
 
 
 def _describing(kind: type) -> int | None:
-    """The address of a class's function that describes its tensors, if it has DLPack's table itself."""
+    """Return the address of a class's function that describes its tensors, if it has DLPack's table itself."""
     capsule = kind.__dict__.get(_EXCHANGE)
     if capsule is None or not is_capsule(capsule, _EXCHANGE_NAME):
         return None
@@ -160,7 +160,7 @@ def _describing(kind: type) -> int | None:
 
 
 class _Loaded:
-    """The code, which is kept for the rest of the process's life: arrays that refer to it may be the last to go."""
+    """The loaded code, kept for the rest of the process's life: arrays that refer to it may be the last to go."""
 
     def __init__(self, library: Library) -> None:
         self.library = library
@@ -173,7 +173,7 @@ class _Loaded:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
 
     def function(self, method: Method, own: object) -> object:
-        """A function of CPython's with an object of its own."""
+        """Return a function of CPython's with an object of its own."""
         return new_function()(ctypes.addressof(method), own, self)
 
 
@@ -192,7 +192,7 @@ def _load() -> _Loaded | None:
 
 
 def _types() -> npt.NDArray[np.int64]:
-    """DLPack's word, numpy's type and bytes of each type of opgen's."""
+    """Return DLPack's word, numpy's type and bytes of each type of opgen's."""
     known = [(CODES[name], numpy_dtype(dtype)) for name, dtype in DTYPES.items() if name in CODES]
     return np.array([(code | bits << 8 | 1 << 16, id(t), t.itemsize) for (code, bits), t in known], np.int64)
 
