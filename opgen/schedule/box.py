@@ -1,4 +1,4 @@
-"""The bounding box of a buffer's accesses."""
+"""Bounding boxes of a buffer's accesses."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from opgen.schedule.cost.sizes import bytes_of
 
 Indices = tuple[Expr, ...]
 Access = tuple[Indices, tuple[For, ...]]
-"""An access's indices, and the loops around it, outermost first."""
+"""Indices of an access, and the loops around it, outermost first."""
 
 SMALL: tuple[Space, ...] = ("stack", "register")
 """Spaces whose buffers have constant sizes."""
 LARGEST = 1 << 18
-"""Most bytes of a buffer in one of them."""
+"""Largest size in bytes of a buffer in one of these spaces."""
 
 
 def is_too_large(buffer: Buffer) -> bool:
-    """Whether a buffer of constant size has no room where it is to be."""
+    """Return True if a stack or register buffer is larger than `LARGEST` bytes."""
     size = bytes_of(buffer, 1)
     return buffer.space in SMALL and size > LARGEST
 
 
 @dataclass(frozen=True)
 class Box:
-    """The first index and the number of places of each dimension; `most` of them where that is a constant."""
+    """First index and extent of each dimension.  `most` holds upper bounds of the extents, constants where possible."""
 
     low: tuple[Expr, ...]
     extents: tuple[Expr, ...]
     most: tuple[Expr, ...] = ()
 
     def within(self, shape: Indices, context: Context) -> Box:
-        """What of the box lies in a buffer of that shape."""
+        """Return the part of the box inside a buffer of shape `shape`."""
         low = tuple(_inside(at, b.compare("ge", at, 0), b.maximum(at, 0), context) for at in self.low)
         extents = []
         for at, begin, extent, size in zip(self.low, low, self.extents, shape, strict=True):
@@ -52,9 +52,10 @@ class Box:
 
     @staticmethod
     def covered(places: Sequence[Indices], loops: Mapping[str, int | None]) -> bool:
-        """Whether what is accessed side by side in some loops is a whole box: each dimension has loops of its own, and
-        together these (given with their extents where constant) count without gaps; several places are a small box,
-        in units of which they count.
+        """Return True if the accesses at `places`, over some loops, fill a whole box.
+
+        Each dimension must have loops of its own, and these (given with their extents where constant) must count
+        without gaps.  Several places must form a small box; the loops count in units of it.
         """
         small = _small_box(places)
         if small is None:
@@ -73,7 +74,10 @@ def _inside(e: Expr, condition: Expr, clipped: Expr, context: Context) -> Expr:
 
 
 def _small_box(places: Sequence[Indices]) -> list[int] | None:
-    """How many places a box has in each dimension that holds these, which differ by constants, and no others."""
+    """Return the sizes of the box that consists of exactly these places; None if they are not such a box.
+
+    The places must differ by constants.
+    """
     apart: set[tuple[int, ...]] = set()
     for indices in places:
         differences = [fold_all(b.sub(i, first)) for i, first in zip(indices, places[0], strict=True)]
@@ -86,7 +90,7 @@ def _small_box(places: Sequence[Indices]) -> list[int] | None:
 
 
 def _counts(e: Expr, loops: Mapping[str, int | None], unit: int) -> bool:
-    """Whether an index takes values that lie `unit` apart: `a*16 + b` with 0 <= b < 16 does by 1, for every a."""
+    """Return True if an index takes values exactly `unit` apart: `a*16 + b` with 0 <= b < 16 does by 1, for every a."""
     steps: list[tuple[int, str]] = []
     for var in loops:
         form = linear(e, var)
@@ -103,7 +107,8 @@ def _counts(e: Expr, loops: Mapping[str, int | None], unit: int) -> bool:
 
 
 def accesses(s: Stmt, buffer: str, around: tuple[For, ...] = ()) -> list[Access]:
-    """All loads and stores of a buffer in a statement; in their indices, values stand for the names of `let`s."""
+    """Return all loads and stores of a buffer in a statement, with the names of `let`s in indices replaced by values.
+    """
     found: list[Access] = []
     for e in expressions(s):
         found += [(n.indices, around) for n in walk_expr(e) if isinstance(n, Load) and n.buffer == buffer]
@@ -119,8 +124,9 @@ def accesses(s: Stmt, buffer: str, around: tuple[For, ...] = ()) -> list[Access]
 
 
 def bounding_box(found: Sequence[Access], context: Context) -> Box | None:
-    """The box over all iterations of the loops around the accesses; None where an index is not affine in one, or has
-    lanes, as where blocks are turned in registers.
+    """Return the box over all iterations of the loops around the accesses.
+
+    None if an index is not affine in one of the loops, or has lanes, as in blocks transposed in registers.
     """
     if any(i.type.lanes > 1 for indices, _ in found for i in indices):
         return None
@@ -132,7 +138,7 @@ def bounding_box(found: Sequence[Access], context: Context) -> Box | None:
         for loop in loops:
             inner = inner.with_loop(loop.var, loop.start, loop.stop)
         for i in indices:
-            if (i, id(loops)) not in known:  # many accesses stand in the same loops, and share indices
+            if (i, id(loops)) not in known:  # many accesses are in the same loops and share indices
                 known[i, id(loops)] = _range(simplify_expr(i, inner), loops, context)
         ends = [known[i, id(loops)] for i in indices]
         if any(end is None for end in ends):
@@ -146,9 +152,9 @@ def bounding_box(found: Sequence[Access], context: Context) -> Box | None:
 
 
 def covering_box(found: Sequence[Access], shape: Indices, context: Context) -> Box:
-    """The bounding box where it is known, and known to lie inside the buffer; else the whole of a dimension.
+    """Return the bounding box; where it is not known to lie inside the buffer, the whole of a dimension.
 
-    What is accessed lies inside the buffer: a box of constant extent that may reach beyond its ends is cut there.
+    All accesses are in bounds.  A box of constant extent that may reach beyond the buffer is therefore clipped.
     """
     places: list[tuple[Expr, Expr, Expr]] = [(Const(0), size, size) for size in shape]
     for d, size in enumerate(shape):
@@ -172,7 +178,7 @@ def covering_box(found: Sequence[Access], shape: Indices, context: Context) -> B
 
 
 def _range(e: Expr, loops: tuple[For, ...], context: Context) -> tuple[Expr, Expr] | None:
-    """The least and greatest value over the iterations of the loops (which all run at least once)."""
+    """Return the least and greatest value over the iterations of the loops (which all run at least once)."""
     inner = {loop.var for loop in loops}
     if isinstance(e, Binary) and free_vars(e) & inner and not _is_linear(e, inner):
         return _combined(e, loops, context)
@@ -192,7 +198,7 @@ def _is_linear(e: Expr, names: set[str]) -> bool:
 
 
 def _combined(e: Binary, loops: tuple[For, ...], context: Context) -> tuple[Expr, Expr] | None:
-    """The range of a sum of quotients and remainders from those of its parts: perhaps wider than need be."""
+    """Return the range of a sum of quotients and remainders, from the ranges of its operands; it may be too wide."""
     divisor = int(e.right.value) if isinstance(e.right, Const) else 0
     if e.op == "mod" and divisor > 0:
         return Const(0), Const(divisor - 1)
@@ -240,7 +246,10 @@ def _greatest(values: list[Expr], context: Context) -> Expr:
 
 
 def at_most(extent: Expr, context: Context) -> Expr:
-    """A number that the extent does not exceed, if one is known: more may be read than is needed."""
+    """Return a constant upper bound of the extent, if one is known, else the extent.
+
+    A copy of that size may read more than is needed.
+    """
     high = None if isinstance(extent, Const) else context.interval(extent)[1]
     return extent if high is None else Const(max(0, high))
 

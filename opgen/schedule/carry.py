@@ -27,8 +27,9 @@ class Carry(Step):
 
 
 def carry(kernel: Kernel, loop: str, at: str) -> Kernel:
-    """Move the outermost loop of a reduction outside the loops over its results, from `at` inwards; what is summed so
-    far waits in the results themselves.
+    """Move the outermost loop of a reduction outside the loops over its results, from `at` inwards.
+
+    The partial sums are kept in the results themselves.
 
         for k in 0..m:                          for r in 0..n:
           alloc acc                               for k in 0..m:
@@ -38,9 +39,9 @@ def carry(kernel: Kernel, loop: str, at: str) -> Kernel:
           y[k] = acc                                acc = f(acc, k, r)
                                                     y[k] = acc
 
-    What is made of a sum before it is stored, `y[k] = g(acc)`, is made of the last one: `if r == n - 1: y[k] = g(acc)`,
-    `else: y[k] = acc`.  The order of each sum stays as it is.  The results must have the accumulator's type, nothing
-    may stand between the loops, and conditions around the reduction move into it.
+    The epilogue of a sum, `y[k] = g(acc)`, runs on the final sum only: `if r == n - 1: y[k] = g(acc)`, `else: y[k] =
+    acc`.  The order of each sum is unchanged.  The results must have the accumulator's type, and nothing may stand
+    between the loops.  Conditions around the reduction move into it.
     """
     require_loops(kernel, "carry", [loop, at])
     if loop == at:

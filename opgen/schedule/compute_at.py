@@ -1,4 +1,4 @@
-"""compute_at: an intermediate made where it is used, a piece at a time."""
+"""compute_at: an intermediate computed where it is used, a piece at a time."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ComputeAt(Step):
 
 
 def compute_at(kernel: Kernel, buffer: str, at: str, space: Space, again: bool) -> Kernel:
-    """Compute of an intermediate, in each iteration of a loop, what that iteration reads.
+    """Compute, in each iteration of a loop, the part of an intermediate that the iteration reads.
 
         alloc t[n + 2]
         for i in 0..n + 2: t[i] = f(i)              for y in 0..n:
@@ -46,9 +46,9 @@ def compute_at(kernel: Kernel, buffer: str, at: str, space: Space, again: bool) 
           for r in 0..3: use(t[y + r])                for i in 0..3: t[i] = f(y + i)
                                                       for r in 0..3: use(t[r])
 
-    The intermediate is written by one nest, whose loops run along its dimensions, and read inside that one loop only;
-    the region is the bounding box of the reads, whose indices must be affine.  What several iterations read is computed
-    by each of them: with `again` this is allowed, without, it must be seen not to happen.
+    The intermediate must be written by one loop nest, whose loops run along its dimensions, and read inside that one
+    loop only.  The region is the bounding box of the reads, whose indices must be affine.  Elements that several
+    iterations read are computed by each of them: `again` allows this; without it, there must provably be none.
     """
     require_loops(kernel, "compute_at", [at])
     local = {o.name: (s, o) for s in allocs_in(kernel.body) for o in s.buffers}
@@ -103,7 +103,9 @@ class _ComputeAt:
             raise self.refuse(f"it is also read outside '{self.at}'", "choose a loop around all that reads it")
 
     def _places(self, s: Stmt) -> tuple[Block, int, int]:
-        """The innermost block that holds both what writes the buffer and, later, the loop: and which statements."""
+        """Return the innermost block with both the statement that writes the buffer and, later, the loop; and their
+        indices.
+        """
         if isinstance(s, Block):
             writing = [i for i, p in enumerate(s.statements) if any(w.buffer == self.name for w in stores(p))]
             reading = [i for i, p in enumerate(s.statements) if self.at in _loop_names(p)]
@@ -118,14 +120,14 @@ class _ComputeAt:
         raise self.refuse(f"'{self.at}' is among the loops that write it")
 
     def _require_unchanged(self, statements: tuple[Stmt, ...]) -> None:
-        """What the nest reads must still be the same where it is made."""
+        """Refuse if data that the loop nest reads changes before the place where the nest is to run."""
         read = {e.buffer for e in loads(statements[0])}
         changed = sorted(read & {w.buffer for s in statements[1:] for w in stores(s)})
         if changed:
             raise self.refuse(f"it is made from '{changed[0]}', which is written before it would be made")
 
     def _require_other_names(self, nest: Stmt, consumer: Stmt) -> None:
-        """Names that the nest declares must not mean something else where it goes."""
+        """Refuse if a name that the loop nest declares means something else where it goes."""
         taken = sorted(_declared(nest) & _names_around(consumer, self.at))
         if taken:
             raise self.refuse(
@@ -154,14 +156,14 @@ class _ComputeAt:
         return replace(s, body=_within(body, buffer, made))
 
     def _require_known(self, box: Box) -> None:
-        """Where the region lies must not depend on what the loop may change."""
+        """Refuse if the position of the region depends on data that the loop may change."""
         constant = {i.name for i in self.kernel.inputs}
         loaded = {n.buffer for e in (*box.low, *box.extents) for n in walk_expr(e) if isinstance(n, Load)}
         if loaded - constant:
             raise self.refuse(f"which part is read depends on the values of '{min(loaded - constant)}'")
 
     def _require_once(self, loops: tuple[For, ...], region: Box) -> None:
-        """All iterations together compute no more elements than there are, or may."""
+        """Refuse if all iterations together compute more elements than there are, unless `again` allows it."""
         if self.again:
             return
         count = [constant_extent(loop) for loop in loops]
@@ -175,19 +177,19 @@ class _ComputeAt:
 
 
 def _within(s: Stmt, buffer: Buffer, first: Stmt) -> Stmt:
-    """A statement after another in memory for that one, inside what the statement allocates before all else."""
+    """Return `first` and then `s`, with `buffer` allocated around both, inside the outermost allocations of `s`."""
     if isinstance(s, Alloc):
         return b.alloc(s.buffers, _within(s.body, buffer, first))
     return b.alloc(buffer, b.block((first, s)))
 
 
 def _declared(s: Stmt) -> set[str]:
-    """The names of the loops and values in a statement."""
+    """Return the names of the loops and values in a statement."""
     return _loop_names(s) | {p.var.name for p in skeleton(s) if isinstance(p, Let)}
 
 
 def _names_around(s: Stmt, name: str) -> set[str]:
-    """The names of a loop, and of the loops and values around it."""
+    """Return the names of a loop, and of the loops and values around it."""
     own = {s.var} if isinstance(s, For) else {s.var.name} if isinstance(s, Let) else set()
     inner = () if own == {name} else (p for p in parts(s) if name in _loop_names(p))
     return own.union(*(_names_around(p, name) for p in inner))
@@ -198,7 +200,7 @@ def _loop_names(s: Stmt) -> set[str]:
 
 
 def _loops_around(s: Stmt, name: str) -> tuple[For, ...]:
-    """The loops around the loop of that name, outermost first."""
+    """Return the loops around the loop of that name, outermost first."""
     if isinstance(s, For) and s.var == name:
         return ()
     inner = next(p for p in parts(s) if name in _loop_names(p))

@@ -9,9 +9,9 @@
         def run(self, kernel: Kernel) -> Kernel:
             return own(kernel, self.loop, self.owners, self.name)
 
-Its text, its reader, the part of a kernel that it concerns, its variations and its row in the page of all steps
-(`specs/SCHEDULES.md`) are derived.  Arguments stand first in the text, in the order of the fields, then options, then,
-after an arrow, the names that are made.
+The step's text, its parser, the part of a kernel that it concerns, its variations and its row in the page of all steps
+(`specs/SCHEDULES.md`) are derived.  In the text, arguments come first, in the order of the fields, then options, then,
+after an arrow, the new names.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 else:
 
     def dataclass_transform(**_):
-        """Return a decorator that tells type checkers alone."""
+        """Return a decorator that only type checkers interpret."""
         return lambda f: f
 
 
@@ -61,7 +61,7 @@ class Option:
     default: str | None = None
     """The word that it has if the text gives none."""
     lacks: str | None = None
-    """The thing that the step lacks without it; None if it can be left out."""
+    """The missing part that an error message names; None if the option can be left out."""
     name: str | None = None
     """The name, if it is not the field's."""
     quiet: bool = False
@@ -70,7 +70,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Varied:
-    """Mark of a field for which a search by measuring tries other values: those that `others` makes of one."""
+    """Mark of a field for which tuning tries other values: `others` maps a value to its alternatives."""
 
     others: Callable[[Any], Iterable[object]]
 
@@ -80,7 +80,7 @@ class Step(ABC):
     """A step of a schedule.  Prints as a line and runs as a function from kernel to kernel."""
 
     span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
-    """The place in the text from which it was read."""
+    """The place in the text that the step was read from."""
 
     command: ClassVar[str]
     """The word that its text begins with."""
@@ -154,7 +154,7 @@ class Field:
 
     @property
     def default(self) -> str | None:
-        """Its text where none is given, with the values of other fields in braces."""
+        """Its text if none is given, with the values of other fields in braces."""
         if isinstance(self.value, Made):
             return self.value.default
         return None if self.option is None else self.option.default
@@ -166,7 +166,7 @@ class Field:
 
     @property
     def usage(self) -> str:
-        """How it is written in general."""
+        """Usage text of the field."""
         if self.many:
             return f"{self.value.usage}, {self.value.usage}, ..."
         if self.option is None:
@@ -174,7 +174,7 @@ class Field:
         return f"{self.key}={self.value.usage or self.name.upper()}"
 
     def of(self, step: Step) -> tuple[Any, ...]:
-        """Return the values that a step has: one, as many as there are, or none."""
+        """Return a step's values of this field: one, several or none."""
         value = getattr(step, self.name)
         return value if self.many else () if value is None else (value,)
 
@@ -217,7 +217,7 @@ class Form:
         return self._line(arguments, options, made)
 
     def names(self, step: Step, kinds: type[Value] | UnionType) -> Iterator[str]:
-        """Yield the names of some kinds (of loops, of buffers, of what is made) in a step."""
+        """Yield the names of some kinds (loops, buffers, new names) in a step."""
         for f in self.fields:
             if isinstance(f.value, kinds):
                 yield from f.of(step)

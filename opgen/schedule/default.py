@@ -1,10 +1,11 @@
-"""The default schedule: by structure only, a floor and not a peak.
+"""Default schedules, chosen by a kernel's structure alone: a floor, not a peak.
 
-CPU.  The loop along which a nest's results lie consecutively gets lanes; where the nest reduces and a consecutive read
-can be reused, a tile of accumulators is kept in registers across the reduction; outer independent loops run in
-parallel.
-CUDA.  The consecutive loop is spread over threads, the others over blocks.
-What is not recognised stays serial within the loops that are independent.
+CPU.  The loop along which results are contiguous gets lanes.  If the loop nest reduces and a contiguous read can be
+reused, a tile of accumulators is kept in registers across the reduction.  Outer independent loops run in parallel.
+
+CUDA.  The contiguous loop is spread over threads, the others over blocks.
+
+Anything not recognised stays serial within the loops that are independent.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ from opgen.schedule.steps import Fuse, Pack, Pair, Parallel
 
 
 def default_schedule(kernel: Kernel, kind: Target = "cpu", machine: Machine | None = None) -> Schedule:
-    """A legal schedule for a (preferably simplified) kernel on a machine; without one, for a typical CPU."""
+    """Return a legal schedule for a (preferably simplified) kernel on a machine, by default a typical CPU."""
     return scheduled(kernel, kind, machine)[0]
 
 
@@ -60,10 +61,10 @@ def scheduled(
     decisions: Decisions | None = None,
     check: Check | None = None,
 ) -> tuple[Schedule, Kernel]:
-    """The default schedule, and the kernel after it (so that it need not be applied again).
+    """Return the default schedule, and the kernel after it (so that it need not be applied again).
 
-    With `decisions` the one to which their path leads; they hold then what else could be decided.  A nest for which the
-    scheduler breaks, or after which `check` raises, stays plain (`fallback.py`).
+    With `decisions`, return the schedule to which their path leads, and record the other possible decisions there.  A
+    loop nest for which the scheduler breaks, or after which `check` raises, stays as lowered (`fallback.py`).
     """
     with kept_proofs():
         trial = Trial(kernel, decisions=decisions or Decisions(), check=check)
@@ -84,7 +85,10 @@ def _scheduled(kernel: Kernel, kind: Target, machine: Machine | None, trial: Tri
 
 
 def _for_cuda(trial: Trial) -> None:
-    """Each nest by itself; but recurrences one after the other, each row by a thread, unless their steps sum up."""
+    """Schedule each loop nest by itself.
+
+    Recurrences come one after the other, each row on one thread, unless their steps sum.
+    """
     bound: list[For] = []
     for s in loops_in(trial.kernel.body):
         if not is_around_steps(s) or any(holds_loop(o, s.var) for o in bound):
@@ -94,7 +98,7 @@ def _for_cuda(trial: Trial) -> None:
         summed = any(n.inner_loops for n in nests(trial.kernel) if holds_loop(s, n.names[0]))
         if not (steps and summed) and trial.attempt(CudaNest(rows, trial).run):
             bound.append(s)
-    told = conditional_loops(trial.kernel)  # by the device's memory, which the host does not read for a launch
+    told = conditional_loops(trial.kernel)  # conditions on device memory, which the host does not read for a launch
     for nest in nests(trial.kernel):
         if nest.names[0] not in told and not any(holds_loop(s, nest.names[0]) for s in bound):
             trial.unless_broken(_named(nest), CudaNest(nest, trial).run)
@@ -117,7 +121,7 @@ def _for_cpu(trial: Trial, machine: Machine) -> None:
 
 
 def _by_itself(nest: Nest, trial: Trial, machine: Machine) -> None:
-    """Schedule a nest; by one thread where it is a small part of a step that is done again and again."""
+    """Schedule a loop nest, on one thread if it is a small part of a step that runs again and again."""
     kernel, start = trial.kernel, len(trial.steps)
     _scheduled_alone(nest, trial, machine)
     alone = any(holds_loop(s, nest.names[0]) for s in _apart(kernel, machine))
@@ -128,13 +132,13 @@ def _by_itself(nest: Nest, trial: Trial, machine: Machine) -> None:
 
 
 def _apart(kernel: Kernel, machine: Machine) -> list[For]:
-    """The outermost loops over recurrences that are each by itself, as far as threads have one each to go through."""
+    """Return the outermost loops over independent recurrences that give each thread at least one of them."""
     outer = [n.loops[0] for n in recurrences(kernel) if n.loops[0].kind == "serial"]
     return [s for s in outer if machine.cores <= (constant_extent(s) or machine.cores)]
 
 
 def _scheduled_alone(nest: Nest, trial: Trial, machine: Machine) -> None:
-    """Schedule a nest; one of very many on a kernel without the others, or each step would look at them all."""
+    """Schedule a loop nest; in a long kernel, on a copy without the others, or each step would visit them all."""
     if is_short(trial.kernel) or not trial.apart(nest.names, lambda part: CpuNest(nest, part, machine).run()):
         CpuNest(nest, trial, machine).run()
 
@@ -144,7 +148,7 @@ def _named(nest: Nest) -> str:
 
 
 def _together(trial: Trial, machine: Machine, alone: Callable[[Nest], None]) -> None:
-    """All nests, those that feed each other together; `alone` schedules one by itself."""
+    """Schedule all loop nests, those that feed each other together; `alone` schedules one by itself."""
     kernel = trial.kernel
     stepwise = any(s.kind == "ordered" for s in loops_in(kernel.body))
     linked = has_intermediates(kernel) and is_short(kernel) and not stepwise
@@ -160,7 +164,10 @@ def _together(trial: Trial, machine: Machine, alone: Callable[[Nest], None]) -> 
 
 
 def _each(trial: Trial, machine: Machine, alone: Callable[[Nest], None]) -> None:
-    """All nests by themselves; recurrences of a single statement as a whole, loops around others after these."""
+    """Schedule all loop nests by themselves.
+
+    Recurrences of a single statement are scheduled as a whole; loops around other recurrences come last.
+    """
     found, all_nests = recurrences(trial.kernel), nests(trial.kernel)
     simple = [n for n in found if isinstance(n.core, Store) and CpuNest(n, trial, machine).run_steps()]
     done = {name for n in simple for name in n.names}
@@ -174,11 +181,11 @@ def _each(trial: Trial, machine: Machine, alone: Callable[[Nest], None]) -> None
 
 
 def _in_words(trial: Trial) -> bool:
-    """Whether factors are copied as words, of which a tile reads a few in each of many rows."""
+    """Return True if factors are packed for dot products: a tile then reads a few words in each of many rows."""
     return any(isinstance(s, Pair) for s in trial.steps)
 
 
 def _results_are_copied(trial: Trial) -> bool:
-    """Whether a result is kept as a whole in another order."""
+    """Return True if a result is kept as a whole in another layout."""
     outputs = {o.name for o in trial.kernel.outputs}
     return any(isinstance(s, Pack) and s.at is None and s.buffer in outputs for s in trial.steps)

@@ -1,4 +1,4 @@
-"""distribute: a sum of products of differences as products, and sums of the factors."""
+"""distribute: a sum of products of shifted factors, as a sum of products and sums of the factors."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Distribute(Step):
 
 
 def distribute(kernel: Kernel, loop: str, first: str, second: str) -> Kernel:
-    """Sum products of int32 without what is added to their factors, and each factor by itself before.
+    """Split a sum of int32 products of shifted factors into a sum of plain products and a sum of each factor.
 
                                                 first[i] = sum[k](int32(x[i, k])) for all i
         acc = 0                                 second[j] = sum[k](int32(y[k, j])) for all j
@@ -53,9 +53,9 @@ def distribute(kernel: Kernel, loop: str, first: str, second: str) -> Kernel:
           acc += (int32(x[i, k]) + p)           for k in 0..c:
                * (int32(y[k, j]) + q)             acc += int32(x[i, k]) * int32(y[k, j])
 
-    `loop` is the outermost one of the sum.  What is added must be the same for all terms, and no term may be under a
-    condition (`pad` takes it away).  Sums of a factor are made for all iterations of the loops around, also where a
-    condition skips the products, so its reads must lie inside without it.  Where nothing is added to a factor, the
+    `loop` is the outermost loop of the sum.  The offsets must be the same for all terms, and no term may be under a
+    condition (`pad` removes it).  Sums of a factor are computed for all iterations of the loops around, even where a
+    condition skips the products.  Their reads must therefore be in bounds without it.  If a factor has no offset, the
     other one is not summed by itself.  Sums of int32 are the same in any order.
     """
     require_loops(kernel, "distribute", [loop])
@@ -91,7 +91,7 @@ def distribute(kernel: Kernel, loop: str, first: str, second: str) -> Kernel:
 
 @dataclass(frozen=True)
 class _Factor:
-    """An element as int32, and what is added to it."""
+    """An element as int32, and the offset added to it."""
 
     cast: Cast
     read: Load
@@ -99,7 +99,7 @@ class _Factor:
 
 
 def _terms(loop: For) -> tuple[list[For], Store]:
-    """The loops of a sum and what they repeat."""
+    """Return the loops of a sum and the store that they repeat."""
     terms = [loop]
     while isinstance(terms[-1].body, For):
         terms.append(terms[-1].body)
@@ -114,7 +114,7 @@ def _total(s: Store) -> Load:
 
 
 def _factors(loop: str, s: Store) -> tuple[_Factor, _Factor]:
-    """The factors of which a store adds the product to what it stores to."""
+    """Return the two factors whose product a store accumulates."""
     match s.value:
         case Binary("add", one, Binary("mul", x, y)) | Binary("add", Binary("mul", x, y), one) if one == _total(s):
             left, right = _factor(x), _factor(y)
@@ -136,7 +136,7 @@ def _factor(e: Expr) -> _Factor | None:
 
 @dataclass(frozen=True)
 class _Sum:
-    """The sum of a factor by itself, over `terms`, for each iteration of the loops around that it depends on."""
+    """Sum of one factor over `terms`, for each iteration of the surrounding loops that it depends on."""
 
     name: str
     read: Load
@@ -172,7 +172,7 @@ class _Sum:
         return Load(self.name, tuple(b.var(s.var) for s in self.along), INT32)
 
     def code(self) -> Stmt:
-        """The nest that sums."""
+        """Return the loop nest that sums."""
         moved: Mapping[str, Expr] = {s.var: b.var(f"{self.name}_{s.var}") for s in (*self.along, *self.terms)}
         acc = Buffer(f"{self.name}_acc", INT32, (), "register")
         indices = tuple(substitute_expr(i, moved) for i in self.read.indices)
@@ -192,7 +192,9 @@ def _reads(e: Expr) -> Iterator[Load]:
 
 
 def _rewritten(s: Stmt, loop: str, old: Store, new: Store, start: Expr) -> Stmt | None:
-    """A statement with other terms, of a sum that begins with `start`; None if it did not begin with 0 just before."""
+    """Return a statement whose sum has other terms and begins with `start`; None if it did not begin with 0 just
+    before.
+    """
     if isinstance(s, Block):
         place = next(i for i, p in enumerate(s.statements) if holds_loop(p, loop))
         inner, others = s.statements[place], list(s.statements)
@@ -211,7 +213,7 @@ def _rewritten(s: Stmt, loop: str, old: Store, new: Store, start: Expr) -> Stmt 
 
 
 def _with_terms(s: Stmt, new: Store) -> Stmt:
-    """The loops of a sum around other terms."""
+    """Return the loops of a sum around other terms."""
     return For(s.var, s.start, s.stop, _with_terms(s.body, new), s.kind) if isinstance(s, For) else new
 
 

@@ -18,7 +18,7 @@ from opgen.schedule.reduction import Reduction, Search, operation
 from opgen.schedule.values import LoopName, Made, OneOf
 
 MOST = 256
-"""Most parts: at the end there is a term for each."""
+"""Largest number of parts: the final sum has a term for each."""
 
 
 @primitive("sums", "divide n_p at=k_o space=heap -> sums", reorders_sums=True)
@@ -37,8 +37,9 @@ class Divide(Step):
 
 
 def divide(kernel: Kernel, loop: str, at: str, name: str, space: Space) -> Kernel:
-    """Move the outermost loop of a sum outside the loops over its results, from `at` inwards; each iteration has
-    results of its own, which are added up at the end, neighbours first.
+    """Move the outermost loop of a sum outside the loops over its results, from `at` inwards.
+
+    Each iteration has results of its own, which are added up at the end, neighbours first.
 
                                                 alloc sums[4, n]
         for k in 0..n:                          for r in 0..4:
@@ -50,10 +51,10 @@ def divide(kernel: Kernel, loop: str, at: str, name: str, space: Space) -> Kerne
                                                 for sums_k in 0..n:
                                                   y[sums_k] = (sums[0, sums_k] + sums[1, sums_k]) + ...
 
-    What is made of a sum before it is stored is made of all parts together.  The iterations of `r` are independent, so
-    threads can share them, or lanes, whose results may lie on the stack.  The results must have the accumulator's type
-    where more than one thing is made of a sum, all loops must have known extents, and nothing may stand between them.
-    The order of the sum changes, always in the same way: the result depends neither on lanes nor on threads.
+    The epilogue of a sum runs once, on the total.  The iterations of `r` are independent, so threads can share them, or
+    lanes, whose results may be on the stack.  The results must have the accumulator's type if the epilogue reads the
+    sum more than once.  All loops must have known extents, and nothing may stand between them.  The order of the sum
+    changes, always in the same way: the result depends neither on lanes nor on threads.
     """
     require_loops(kernel, "divide", [loop, at])
     if loop == at:
@@ -86,7 +87,7 @@ class _Divide:
         return b.alloc(sums, b.block((each, self._total(found, parts, counters, extents))))
 
     def _total(self, found: Reduction, parts: int, counters: list[str], extents: list[int]) -> Stmt:
-        """All parts of each result added up."""
+        """Return the code that adds up all parts of each result."""
         here = {s.var: b.var(c) for s, c in zip(found.around, counters, strict=True)}
         terms: list[Expr] = [Load(self.name, (Const(p), *here.values()), found.kept.dtype) for p in range(parts)]
         total = self._made(found, _tree(terms), here)
@@ -95,7 +96,7 @@ class _Divide:
         return total
 
     def _made(self, found: Reduction, whole: Expr, here: Mapping[str, Expr]) -> Stmt:
-        """What is made of a whole sum, which waits in its result if that is more than one thing."""
+        """Return the epilogue for a total; if it reads the total more than once, store that in the result first."""
         end, result = substitute(found.end, here), found.result
         if sum(e == found.kept for e in loads(end)) <= 1:
             return map_stmt(end, expr=lambda e: whole if e == found.kept else e)
@@ -113,7 +114,7 @@ class _Divide:
         return extent
 
     def _require_sum(self, found: Reduction) -> None:
-        """The accumulator starts at 0, and each step adds to it."""
+        """Refuse unless the accumulator starts at 0 and each step adds to it."""
         acc = found.acc.buffer.name
         steps = [s for s in stores(found.loop) if s.buffer == acc]
         begun = isinstance(found.start, Store) and isinstance(found.start.value, Const) and found.start.value.value == 0
@@ -123,7 +124,7 @@ class _Divide:
 
 
 def _tree(terms: Sequence[Expr]) -> Expr:
-    """The sum of neighbours, of neighbouring pairs, and so on."""
+    """Return the sum of neighbours, of neighbouring pairs, and so on."""
     while len(terms) > 1:
         pairs = [b.add(*terms[k : k + 2]) for k in range(0, len(terms) - 1, 2)]
         terms = [*pairs, *terms[2 * len(pairs) :]]

@@ -1,4 +1,4 @@
-"""Refusals: a step that cannot be taken, and why."""
+"""Refusals of steps that cannot be taken, with their reasons."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ class ScheduleError(DiagnosticError):
         super().__init__([Diagnostic("schedule", message, span, help)])
 
     def at(self, span: Span | None) -> ScheduleError:
-        """The same refusal, at a place of a schedule's text."""
+        """Return the same refusal, at a place of a schedule's text."""
         return ScheduleError(self.message, self.help, span)

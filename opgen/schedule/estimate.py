@@ -1,8 +1,8 @@
-"""About how long a kernel takes once it is scheduled, told from its loops before they are.
+"""Estimated time of a kernel once it is scheduled, computed from its loops before scheduling.
 
-Arithmetic runs at the machine's rate in full vectors; what a nest reads and writes comes once from the nearest cache
-that holds it, line by line where it is read across; intermediates that are made block by block stay in the second.
-That is what schedules reach; it serves to choose between kernels, not to predict one.
+Arithmetic runs at the machine's rate in full vectors.  Data comes once from the nearest cache that holds it, one cache
+line per element where access is strided.  Intermediates that are computed block by block stay in L2.  Schedules reach
+these figures, which serve to choose between kernels, not to predict one.
 """
 
 from __future__ import annotations
@@ -45,8 +45,9 @@ from opgen.schedule.cost.sizes import bytes_of, elements_of, float_operations
 
 
 def seconds(kernel: Kernel, machine: Machine) -> float:
-    """The estimate for a kernel on one core; its sizes must be constant.  What runs only if some data ask for it does
-    not count.
+    """Return the estimated seconds of a kernel on one core; its sizes must be constant.
+
+    Code that runs only for some data does not count.
     """
     buffers = {b.name: b for b in (*kernel.buffers, *buffers_in(kernel.body))}
     counted = list(_nests(kernel.body))
@@ -72,8 +73,7 @@ def _nests(s: Stmt) -> Iterable[Stmt]:
 
 
 def _crossed(nest: Nest, buffers: Mapping[str, Buffer], machine: Machine) -> float:
-    """What a nest without reduction costs beside whole lines where it reads across memory while its results lie along
-    it, or the other way round.
+    """Return the extra seconds of strided reads beside contiguous results, or the reverse, in a nest without reduction.
     """
     along = contiguous_loop(nest)
     if reduces(nest):
@@ -88,10 +88,10 @@ def _crossed(nest: Nest, buffers: Mapping[str, Buffer], machine: Machine) -> flo
 def _accessed_across(
     found: Sequence[Load | Store], nest: Nest, buffers: Mapping[str, Buffer], machine: Machine
 ) -> float:
-    """Seconds for accesses across memory.
+    """Return the seconds for strided accesses.
 
-    Where another loop runs along what is accessed, or all of it is, square blocks are transposed in registers, once for
-    all accesses of a buffer; else each element takes a line.
+    If another loop runs along the accessed dimension, or the whole buffer is accessed, square blocks are transposed in
+    registers, once for all accesses of a buffer.  Otherwise each element takes a cache line.
     """
     executed = prod(nest.extent(n) or 1 for n in nest.names)
     total = 0.0
@@ -108,14 +108,16 @@ def _accessed_across(
 
 
 def _last(access: Load | Store, loop: str) -> bool:
-    """Whether a loop walks along the last dimension of an access and no other."""
+    """Return True if a loop runs along the last dimension of an access and no other."""
     return own_axis(access, loop) == len(access.indices) - 1
 
 
 def _made_in_blocks(found: Sequence[Nest], heap: Set[str], along: bool) -> set[str]:
-    """The intermediates of which a block needs a part of its own: a block of a result's outermost loop, or of the one
-    `along` which it lies, or of what is summed for something that is needed as a whole.  Blocks along lines do not
-    pay for what is made of inputs that lie along them too, which would be read in short pieces.
+    """Return the intermediates of which each block needs only a part of its own.
+
+    A block is an iteration of a result's outermost loop, or (`along`) of its contiguous loop, or of a sum for something
+    that is needed as a whole.  Blocks of contiguous loops do not pay if an input is contiguous along them too: it would
+    be read in short pieces.
     """
     parts: dict[str, set[int]] = {name: set() for name in heap}
     scattered: set[str] = set()
@@ -149,7 +151,7 @@ def _nest(nest: Stmt, buffers: dict[str, Buffer], near: Set[str], machine: Machi
 
 
 def _operations(s: Stmt, loops: Mapping[str, range]) -> float:
-    """Multiply-adds and other arithmetic on floats, each times the bytes of its type, inside some loops."""
+    """Return the multiply-adds and other float operations inside some loops, each times the bytes of its type."""
     match s:
         case Store():
             return sum(e.type.dtype.bytes for e in float_operations(s.value))
@@ -171,7 +173,8 @@ def _operations(s: Stmt, loops: Mapping[str, range]) -> float:
 
 
 def _share(condition: Expr, loops: Mapping[str, range]) -> float | None:
-    """In which part of the iterations a condition holds; None if that is not known, or there are too many to try."""
+    """Return the share of the iterations in which a condition holds; None if unknown, or if there are too many to try.
+    """
     names = sorted(free_vars(condition))
     if any(n not in loops for n in names) or not 0 < prod(len(loops[n]) for n in names) <= PRICED_PLACES:
         return None

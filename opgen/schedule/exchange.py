@@ -1,9 +1,9 @@
-"""Whether threads of a block would have to wait for each other: no step puts in the barriers that this takes.
+"""Detection of data exchange between threads of a block, which would need barriers that no step inserts.
 
     block.x d:                                       a thread reads in step t + 1 what others wrote in step t
       for t: thread.x j: h[t + 1, d, j] = f(h[t, d])
 
-Where each step is a launch of its own, with nothing but host's loops around it, the device waits in between.
+If each step is a launch of its own, with only host loops around it, the device waits in between.
 """
 
 from __future__ import annotations
@@ -19,14 +19,18 @@ from opgen.schedule.errors import ScheduleError
 
 
 def require_no_exchange(kernel: Kernel, step: str, loop: str) -> None:
-    """Refuse a loop given to blocks or threads if what one thread writes, another one then reads in the same launch."""
+    """Refuse a loop given to blocks or threads if one thread writes data that another one then reads in the same
+    launch.
+    """
     reason = _within(kernel.body, Context.of(kernel), loop, launched=False)
     if reason is not None:
         raise ScheduleError(f"{step} {loop}: {reason}, and its threads would not wait", "leave the loop to the host")
 
 
 def _within(s: Stmt, context: Context, loop: str, launched: bool) -> str | None:
-    """What threads would exchange in a statement, in launches that hold the loop."""
+    """Return a description of the data that threads would exchange in launches that hold the loop; None if there is
+    none.
+    """
     inside = list(loops_in(s))
     if not any(p.kind.startswith("thread") for p in inside):
         return None
@@ -47,7 +51,7 @@ def _within(s: Stmt, context: Context, loop: str, launched: bool) -> str | None:
 
 
 def _waits(s: Stmt) -> bool:
-    """Whether barriers are there already."""
+    """Return True if barriers are there already."""
     return any(isinstance(p, Barrier) for p in skeleton(s))
 
 
@@ -56,7 +60,7 @@ def _threaded(s: Stmt) -> bool:
 
 
 def _shared(first: Stmt, second: Stmt) -> str | None:
-    """A buffer that one statement writes and the other touches."""
+    """Return a buffer that one statement writes and the other touches."""
     own = {o.name for s in (first, second) for o in buffers_in(s)}
     written = {p.buffer for s in (first, second) for p in stores(s)}
     both = (touched(first) & touched(second) & written) - own

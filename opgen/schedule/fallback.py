@@ -1,8 +1,8 @@
-"""What is built where a schedule breaks: a valid kernel is never refused because a kind of schedule has a defect.
+"""Fallbacks for broken schedules: a valid kernel is never refused because of a defect in the scheduler.
 
-A part of the automatic scheduler that raises, or whose result cannot be made code, is a defect of opgen: it is noted,
-and the nests that it was for are left as they were lowered, which is slow and right.  `opgen.counters()` counts what
-was noted, OPGEN_DEBUG=1 prints the traceback, and with OPGEN_FALLBACK=raise it is an error, as in the tests.
+A part of the automatic scheduler that raises, or whose result cannot be compiled, is a defect of opgen.  It is noted,
+and its loop nests stay as they were lowered: slow and correct.  `opgen.counters()` counts these notes, and
+OPGEN_DEBUG=1 prints the traceback.  With OPGEN_FALLBACK=raise it is an error, as in the tests.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from opgen.schedule.schedule import Schedule
 
 T = TypeVar("T")
 Check: TypeAlias = Callable[[Kernel], object]
-"""Raises if a kernel cannot be made code."""
+"""Raises if no code can be generated for a kernel."""
 
 VARIABLE = "OPGEN_FALLBACK"
 _noted: ContextVar[list[Fallback] | None] = ContextVar("noted", default=None)
@@ -29,7 +29,7 @@ _noted: ContextVar[list[Fallback] | None] = ContextVar("noted", default=None)
 
 @dataclass(frozen=True)
 class Fallback:
-    """The part that broke, and how."""
+    """The part of the scheduler that broke, and its error."""
 
     part: str
     error: Exception
@@ -37,7 +37,7 @@ class Fallback:
 
 @contextmanager
 def noting() -> Iterator[list[Fallback]]:
-    """A list that holds, at the end of the block, what broke within it."""
+    """Yield a list that collects the fallbacks noted within the block."""
     found: list[Fallback] = []
     token = _noted.set(found)
     try:
@@ -47,12 +47,12 @@ def noting() -> Iterator[list[Fallback]]:
 
 
 def unless_broken(part: str, run: Callable[[], T]) -> T | None:
-    """What `run` gives; None if it broke.  The user's interrupt and a want of memory are no defects."""
+    """Return the result of `run`, or None if it broke.  A user's interrupt or a lack of memory is not a defect."""
     try:
         return run()
     except MemoryError:
         raise
-    except Exception as error:  # whatever it is, it is not the fault of the kernel
+    except Exception as error:  # any error here is opgen's fault, not the kernel's
         if word(VARIABLE) == "raise":
             raise
         _note(Fallback(part, error))
@@ -64,16 +64,16 @@ def built(
     scheduled: Callable[[Check | None], tuple[Schedule, Kernel]],
     make: Callable[[Schedule, Kernel], T],
 ) -> T:
-    """Return what `make` makes of a schedule and the kernel after it.
+    """Return the result of `make` for a schedule and the kernel after it.
 
-    If that breaks the kernel is scheduled once more, with a check of what has become of it after each nest; and if that
-    breaks, too, it is made as it is.
+    If that breaks, the kernel is scheduled once more, with a check after each loop nest.  If that breaks, too, it is
+    made as lowered.
     """
 
     def check(after: Kernel) -> object:
         return make(Schedule(), after)
 
-    word(VARIABLE)  # one without meaning is an error of the first kernel, not of the first that breaks
+    word(VARIABLE)  # an invalid value fails at the first kernel, not at the first one that breaks
     made = unless_broken(f"the kernel {kernel.name}", lambda: make(*scheduled(None)))
     if made is None:
         made = unless_broken(f"the kernel {kernel.name}, nest by nest", lambda: make(*scheduled(check)))

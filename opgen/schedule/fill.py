@@ -39,8 +39,8 @@ def fill(kernel: Kernel, buffer: str, loop: str) -> Kernel:
         for c in 1..6: for x in 0..9:                use(panel[x, 0..4], c)
           use(panel[x, 0..4], c)
 
-    The copy must be of inputs, and the nest after it must read it in that loop only, each row in one iteration:
-    `partition` sets the first iteration of a loop around apart.
+    The copy must be of inputs.  The loop nest after it must read it in that loop only, each row in one iteration;
+    `partition` can peel the first iteration of a loop around.
     """
     require_loops(kernel, "fill", [loop])
     local = list(allocs_in(kernel.body))
@@ -94,7 +94,7 @@ class _Fill:
         return b.block((within(first), *rest))
 
     def _rows(self, copy: Stmt) -> tuple[list[For], Stmt]:
-        """The loops of the copy along the first dimensions, and what the last of them holds."""
+        """Return the loops of the copy along the first dimensions, and the body of the last one."""
         written = list(stores(copy))
         read = list(loads(copy))
         if [s.buffer for s in written] != [self.buffer] or any(e.buffer not in self.inputs for e in read):
@@ -108,7 +108,7 @@ class _Fill:
         return rows, copy
 
     def _path(self, s: Stmt) -> list[For]:
-        """The loops down to the one that is to fill it: nothing there may depend on a condition."""
+        """Return the loops down to the one that is to fill the copy.  Nothing there may depend on a condition."""
         found: list[For] = []
         while True:
             if isinstance(s, For):
@@ -123,7 +123,7 @@ class _Fill:
             (s,) = within
 
     def _require_other_names(self, moved: Iterable[Stmt], first: Stmt) -> None:
-        """Names that the copy of a row declares must not mean something else where it goes."""
+        """Refuse if a name that the copy of a row declares means something else where it goes."""
         taken = sorted(_names(p for s in moved for p in walk(s)) & _names(_around(first, self.loop)))
         if taken:
             raise self._refuse(
@@ -131,7 +131,9 @@ class _Fill:
             )
 
     def _followed(self, rows: Sequence[For], path: Sequence[For]) -> tuple[Mapping[str, Expr], int]:
-        """What the loops of the copy are where the nest reads a row, and how many dimensions say which row it is."""
+        """Return the values of the copy's loops where the nest reads a row, and the number of dimensions that select
+        the row.
+        """
         around = {s.var: s for s in path}
         prefixes = {e.indices for e in loads(path[-1].body) if e.buffer == self.buffer}
         first = next(iter(prefixes))
@@ -152,7 +154,7 @@ class _Fill:
 
 
 def _names(statements: Iterable[Stmt]) -> set[str]:
-    """The names that statements themselves declare."""
+    """Return the names that statements themselves declare."""
     found: set[str] = set()
     for s in statements:
         match s:
@@ -166,7 +168,7 @@ def _names(statements: Iterable[Stmt]) -> set[str]:
 
 
 def _around(s: Stmt, loop: str) -> list[Stmt]:
-    """A loop, and what stands around it, outermost first."""
+    """Return a loop and the statements around it, outermost first."""
     if isinstance(s, For) and s.var == loop:
         return [s]
     within = next((p for p in parts(s) if holds_loop(p, loop)), None)
@@ -174,7 +176,7 @@ def _around(s: Stmt, loop: str) -> list[Stmt]:
 
 
 def _runs_along(index: Expr, row: For, around: Mapping[str, For]) -> bool:
-    """Whether an index takes every value of a loop of the copy."""
+    """Return True if an index takes every value of a loop of the copy."""
     if isinstance(index, Const):
         return row.start == index and constant_extent(row) == 1
     if not isinstance(index, Var) or index.name not in around:

@@ -32,8 +32,8 @@ def fission(kernel: Kernel, loop: str, names: Sequence[str] = ()) -> Kernel:
           s(d)                ->            for d_1 in 0..n: t(d_1)
           t(d)
 
-    Refused where one iteration may write what another or the loop's bounds read, or what another writes, and where
-    statements share a buffer that is declared in the loop.
+    Refused if one iteration may write data that another one or the loop's bounds read, or that another one writes.
+    Refused also if statements share a buffer that is declared in the loop.
     """
     require_loops(kernel, "fission", [loop])
 

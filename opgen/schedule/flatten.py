@@ -1,4 +1,4 @@
-"""flatten: two loops, and in what they walk through two dimensions, into one."""
+"""flatten: two loops, and the two dimensions that they run along, into one."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ class Flatten(Step):
 
 
 def flatten(kernel: Kernel, outer: str, inner: str, name: str) -> Kernel:
-    """Make one loop of two that walk together through neighbouring dimensions of buffers, rows of which they take
-    whole, and one dimension of these.
+    """Merge two loops that run along whole rows of neighbouring dimensions of buffers, and these dimensions, into one.
 
         (x: float32[4, 5, 7]) ->                    (x: float32[4, 1, 35] as [4, 5, 7]) ->
         for i in 0..5:                              for i_j in 0..35:
           for j in 0..7: s(x[c, i, j])      ->        s(x[c, 0, i_j])
 
-    The elements of a buffer lie as they did.  Dimensions of one element may stand between the two, as an earlier
-    `flatten` leaves them; what is `i*7 + j` in a subscript becomes `i_j`.  Refused if anything else depends on either
-    loop, or a buffer is accessed in another way, too, but for certain elements of rows of the kernel's own.
+    The elements of a buffer keep their places in memory.  Dimensions of one element may be between the two, as an
+    earlier `flatten` leaves them; `i*7 + j` in a subscript becomes `i_j`.  Refused if anything else depends on either
+    loop, or a buffer is also accessed in another way.  Constant subscripts in rows of the kernel's own buffers are
+    allowed.
     """
     require_loops(kernel, "flatten", [outer, inner])
     require_fresh(kernel, "flatten", [name])
@@ -62,7 +62,7 @@ def flatten(kernel: Kernel, outer: str, inner: str, name: str) -> Kernel:
 
 
 def _places(kernel: Kernel, outer: str, inner: str, known: Mapping[str, Buffer]) -> dict[str, Place]:
-    """The dimensions of each buffer that the outer loop and the inner one walk along."""
+    """Return the dimensions of each buffer that the outer and the inner loop run along."""
     accesses = [(known[name], indices) for name, indices in _accesses(kernel)]
     found: dict[str, Place] = {}
     for buffer, indices in accesses:
@@ -102,7 +102,7 @@ def _flat(buffer: Buffer, before: int, at: int) -> Buffer:
 
 
 def _reshaped(body: Stmt, places: Mapping[str, Place], known: Mapping[str, Buffer]) -> Stmt:
-    """Every access by one subscript in place of two."""
+    """Rewrite every access to use one subscript for two."""
 
     def flat(buffer: str, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         before, at = places[buffer]
@@ -125,7 +125,7 @@ def _reshaped(body: Stmt, places: Mapping[str, Place], known: Mapping[str, Buffe
 
 
 def _joined(s: For, inner: str, name: str, rows: Set[Expr]) -> Stmt:
-    """One loop in place of two, and in subscripts its variable."""
+    """Return one loop for two, with its variable in subscripts."""
     i = s.body
     if not isinstance(i, For) or i.var != inner:
         raise ScheduleError(f"flatten {s.var}: '{inner}' is not the only thing inside it", "reorder the loops first")

@@ -1,8 +1,8 @@
-"""A step's part of a kernel: what a step names, and what touches the same memory.
+"""Parts of a kernel that a step concerns: the statements it names, and those that touch the same memory.
 
-A kernel of a thousand nests takes ten thousand steps, and nearly every one concerns a nest or two.  Such a step, or all
-steps of a nest, run on a kernel in which runs of all other statements are one statement each that does nothing; then
-they are put back.
+A kernel of a thousand loop nests takes ten thousand steps, and nearly every one concerns a nest or two.  Such a step,
+or all steps of a nest, run on a kernel in which each run of other statements is one placeholder.  Afterwards the
+statements are put back.
 """
 
 from __future__ import annotations
@@ -18,20 +18,21 @@ from opgen.schedule.declaration import Step, form_of
 from opgen.schedule.values import Buffered, Loop, Made
 
 FEWEST = 12
-"""Statements of a kernel from which on it is worth to look for those that a step concerns."""
+"""Fewest statements of a kernel for which it pays to look for those that a step concerns."""
 
 
 @dataclass(frozen=True)
 class Focus:
-    """The statements of a kernel that are looked at, the others left out."""
+    """The statements of a kernel that a step sees; the others are left out."""
 
     kernel: Kernel
-    """With a mark in place of each run of statements that are left out."""
+    """With a mark for each run of statements that are left out."""
     left_out: Mapping[int, tuple[Stmt, ...]]
     """By the marks' identities."""
 
     def put_back(self, kernel: Kernel) -> Kernel | None:
-        """What became of the kernel, with all that was left out; None if that is not as it was."""
+        """Return the changed kernel with the left-out statements put back; None if their surroundings no longer match.
+        """
         before, after = self.kernel, kernel
         if any(getattr(before, f) != getattr(after, f) for f in ("inputs", "outputs", "parameters", "assumptions")):
             return None
@@ -45,7 +46,8 @@ class Focus:
     def holds_all_of(self, step: Step) -> bool:
         """Return True if a step does not concern what was left out.
 
-        One that names a loop concerns what is in that; one that names buffers alone, all that touches these.
+        A step that names a loop concerns the statements in that loop.  One that names only buffers concerns all
+        statements that touch them.
         """
         if step.moves_past:
             return False
@@ -56,14 +58,15 @@ class Focus:
         return all(buffers.isdisjoint(touched(s)) for run in self.left_out.values() for s in run)
 
     def _is_fresh(self, before: Stmt, after: Stmt) -> bool:
-        """Whether no name that is new is taken in what was left out."""
+        """Return True if no new name is already declared in the statements left out."""
         new = declared_in(after) - declared_in(before)
         return not new or all(new.isdisjoint(declared_in(s)) for run in self.left_out.values() for s in run)
 
 
 def focus(kernel: Kernel, names: Iterable[str]) -> Focus | None:
-    """The statements that loops or buffers of some names stand in, and those that touch the same local buffers or
-    outputs; None if there is little to be left out.
+    """Return the focus on statements with some names, and on those that touch the same local buffers or outputs.
+
+    None if there is little to leave out.
     """
     buffers, statements = outermost(kernel.body)
     if len(statements) < FEWEST:
@@ -78,7 +81,7 @@ def focus(kernel: Kernel, names: Iterable[str]) -> Focus | None:
 
 
 def focus_on_loops(kernel: Kernel, names: Iterable[str]) -> Kernel:
-    """The kernel with none but the statements that hold one of some loops, for looking at."""
+    """Return the kernel with only the statements that hold one of some loops, for inspection."""
     buffers, statements = outermost(kernel.body)
     if len(statements) < FEWEST:
         return kernel
@@ -107,7 +110,7 @@ def _around(buffers: tuple[Buffer, ...], body: Stmt) -> Stmt:
 
 
 def run(step: Step, kernel: Kernel) -> Kernel:
-    """The kernel after a step; raises ScheduleError."""
+    """Return the kernel after a step; raises ScheduleError."""
     if step.moves_past:
         return step.run(kernel)
     found = focus(kernel, form_of(type(step)).names(step, Loop | Buffered | Made))

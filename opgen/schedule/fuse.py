@@ -30,14 +30,14 @@ class Fuse(Step):
 
 
 def fuse(kernel: Kernel, outer: str, inner: str, name: str) -> Kernel:
-    """Make one loop of two, of which the inner is all that the outer holds (but for names and conditions around it).
+    """Make one loop of an outer loop and an inner one that is its whole body, except for names and conditions between.
 
         for y in 0..h:                      for y_x in 0..h*w:
           for x in 0..w: s(y, x)      ->      let y = y_x // w
                                               let x = y_x % w
                                               s(y, x)
 
-    Where w may be 0, the loop stands under `if w > 0`.  If the outer loop is parallel or bound to a GPU axis, so is the
+    If w may be 0, the loop is under `if w > 0`.  If the outer loop is parallel or bound to a GPU axis, so is the
     result, and the inner loop must be independent.
     """
     require_loops(kernel, "fuse", [outer, inner])
@@ -65,7 +65,7 @@ def _fuse(s: For, context: Context, inner: str, name: str) -> Stmt:
 
 
 def _unwrapped(s: Stmt) -> tuple[list[Wrapper], Stmt]:
-    """The names and conditions around a statement, outermost first, and the statement within."""
+    """Return the names and conditions around a statement, outermost first, and the statement within."""
     wrappers: list[Wrapper] = []
     while True:
         if isinstance(s, If) and s.otherwise is None and _is_fixed(s.condition):
@@ -79,7 +79,7 @@ def _unwrapped(s: Stmt) -> tuple[list[Wrapper], Stmt]:
 
 
 def _is_fixed(e: Expr) -> bool:
-    """Whether an expression has the same value however often it is evaluated: it loads nothing."""
+    """Return True if an expression loads nothing: its value is the same however often it is evaluated."""
     return not reads_memory(e)
 
 
@@ -95,7 +95,7 @@ def _require_kinds(outer: For, inner: For, wrappers: list[Wrapper], context: Con
 
 
 def _in_range(s: For, body: Stmt) -> Stmt:
-    """The quotient is below its loop's end; said by a condition where the end is not constant."""
+    """Guard a body by the end of its loop, which the quotient may pass unless the bounds are constant."""
     if isinstance(s.stop, Const) and isinstance(s.start, Const):
         return body
     return b.when(b.compare("lt", b.var(s.var), s.stop), body)

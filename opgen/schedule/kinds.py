@@ -1,4 +1,4 @@
-"""unroll, vectorize, parallel, bind: how a loop is run."""
+"""unroll, vectorize, parallel, bind: kinds of execution of a loop."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def bind(kernel: Kernel, loop: str, axis: LoopKind) -> Kernel:
 
     for y in 0..h: s    ->    for y in 0..h block.x: s
 
-    Threads of a launch do not wait for each other: what they would exchange is refused (`exchange.py`).
+    Threads of a launch do not wait for each other: data exchange between them is refused (`exchange.py`).
     """
     require_loops(kernel, "bind", [loop])
     if axis not in AXES:
@@ -137,8 +137,9 @@ def bind(kernel: Kernel, loop: str, axis: LoopKind) -> Kernel:
 
 
 def _require_place(kernel: Kernel, primitive: str, loop: str, kind: LoopKind) -> None:
-    """Refuse a kind that may not stand where the loop is: parallel loops and GPU axes do not mix, none of these (nor
-    lanes) stands within itself, and blocks do not stand within threads.
+    """Refuse a kind that clashes with the loops around or inside.
+
+    Parallel loops and GPU axes do not mix.  None of these (nor lanes) may be nested in itself, nor blocks in threads.
     """
     for s in loops_in(kernel.body):
         if _clash(s.kind, kind) and holds_loop(s.body, loop):
@@ -158,7 +159,7 @@ def _clash(outer: LoopKind, inner: LoopKind) -> bool:
 
 
 def _require_private(kernel: Kernel, loop: str) -> None:
-    """Refuse threads that would share a local buffer: what is on the stack is allocated inside the threads."""
+    """Refuse threads that would share a local buffer: stack memory must be allocated inside the threads."""
     for s in allocs_in(kernel.body):
         if s.space in ("stack", "register", "tile") and holds_loop(s.body, loop):
             raise ScheduleError(f"bind {loop}: '{s.buffer.name}' is allocated in {s.buffer.space} memory around it")

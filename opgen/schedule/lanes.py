@@ -1,4 +1,4 @@
-"""What lanes have in common: they run in step, through the same loops and with buffers of the same sizes."""
+"""Requirements common to all lanes: they run in step, through the same loops and with buffers of the same sizes."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from opgen.schedule.errors import ScheduleError
 
 
 def require_even_lanes(loop: For, step: str) -> None:
-    """Refuse lanes that would repeat a loop inside theirs differently often, or need buffers of different sizes."""
+    """Refuse lanes that would repeat an inner loop a different number of times, or need buffers of different sizes."""
     _require_even(loop.body, frozenset({loop.var}), f"would differ between the lanes of '{loop.var}'", step)
 
 
 def require_all_even(kernel: Kernel, step: str) -> None:
-    """The same of every loop with lanes in a kernel that a step has made."""
+    """Require even lanes of every vector loop in a kernel that a step has made."""
     for s in walk(kernel.body):
         if isinstance(s, For) and s.kind == "vector":
             require_even_lanes(s, step)
 
 
 def _require_even(s: Stmt, varying: frozenset[str], differ: str, step: str) -> None:
-    """`varying` are the names of variables and buffers whose values differ from lane to lane."""
+    """Refuse bounds and sizes that depend on `varying`, the variables and buffers whose values differ between lanes."""
     match s:
         case For() if _varies(s.start, varying) or _varies(s.stop, varying):
             raise ScheduleError(f"{step}: the bounds of the loop '{s.var}' {differ}")

@@ -1,7 +1,7 @@
-"""What no schedule may make of a kernel: code, vectors and memory on the stack without bounds, and loops without end.
+"""Limits on a schedule's result: the amount of code, lanes, stack memory and nesting of loops.
 
-The limits are far above what any fast nest needs (the automatic scheduler stays below a tenth of each); beyond them
-compilers take minutes, run out of memory or abort.
+The limits are far above the needs of any fast loop nest (the automatic scheduler stays below a tenth of each).  Beyond
+them compilers take minutes, run out of memory or abort.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from opgen.schedule.cost.sizes import bytes_of
 from opgen.schedule.errors import ScheduleError
 
 LANES = 512
-"""Most lanes of a loop."""
+"""Largest number of lanes of a loop."""
 COPIES = 20_000
-"""Most stores that the unrolled loops of a kernel come to; a vector of more than `REGISTER` lanes counts as several."""
+"""Largest number of stores after unrolling; a vector of more than `REGISTER` lanes counts as several."""
 REGISTER = 16
 STACK = 1 << 20
-"""Most bytes of local memory that is not on the heap, of all that live in a kernel."""
+"""Largest number of bytes of all local buffers of a kernel that are not on the heap."""
 DEPTH = 64
-"""Most loops within each other, beside those that were there."""
+"""Largest depth of nested loops, beyond that of the unscheduled kernel."""
 
 
 class _Size(NamedTuple):
@@ -34,12 +34,12 @@ class _Size(NamedTuple):
 
 
 Measured: TypeAlias = dict[int, tuple[Stmt, _Size]]
-"""The statements that were looked at, by identity."""
+"""The statements measured so far, by identity."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits for what a schedule makes of a kernel: a large kernel may stay as large as it is."""
+    """Limits for a scheduled kernel; a large kernel may stay as large as it is."""
 
     copies: int
     stack: int
@@ -48,7 +48,7 @@ class Limits:
 
     @staticmethod
     def of(kernel: Kernel, measured: Measured | None = None) -> Limits:
-        """Those for schedules of a kernel: each of its nests may become so much code."""
+        """Return the limits for schedules of a kernel, in proportion to its number of outermost statements."""
         known: Measured = {} if measured is None else measured
         sizes = _sizes(kernel, known)
         copies = COPIES * max(1, len(sizes)) + sum(size.copies for size in sizes)
@@ -56,7 +56,7 @@ class Limits:
         return Limits(copies, stack, DEPTH + max((size.depth for size in sizes), default=0), known)
 
     def require(self, kernel: Kernel) -> None:
-        """Refuse a kernel beyond them."""
+        """Refuse a kernel that exceeds them."""
         sizes = _sizes(kernel, self.measured)
         for lanes, loop in (size.widest for size in sizes):
             if lanes > LANES:
@@ -70,7 +70,7 @@ class Limits:
 
 
 def _sizes(kernel: Kernel, measured: Measured) -> list[_Size]:
-    """Those of the outermost statements; a step changes few of them."""
+    """Return the sizes of the outermost statements; a step changes few of them."""
     statements = outermost(kernel.body)[1]
     for s in statements:
         if id(s) not in measured:
@@ -79,19 +79,19 @@ def _sizes(kernel: Kernel, measured: Measured) -> list[_Size]:
 
 
 def _widest(s: Stmt) -> tuple[int, str]:
-    """The lanes and the name of the first loop that has too many, or no lanes."""
+    """Return the lanes and the name of the first loop with too many lanes, or (0, "")."""
     vectors = ((constant_extent(loop) or 0, loop.var) for loop in loops_in(s) if loop.kind == "vector")
     return next((v for v in vectors if v[0] > LANES), (0, ""))
 
 
 def count(s: Stmt) -> int:
-    """How many stores of a register a statement comes to."""
+    """Return the number of register-sized stores in a statement after unrolling."""
     inside = parts(s)
     return _times(s) * sum(map(count, inside)) if inside else 1
 
 
 def _times(s: Stmt) -> int:
-    """How often what is in a statement is written out."""
+    """Return the number of copies of a statement's body in the code."""
     extent = constant_extent(s) if isinstance(s, For) and s.kind in ("unroll", "vector") else None
     if extent is None or not isinstance(s, For):
         return 1
@@ -99,7 +99,7 @@ def _times(s: Stmt) -> int:
 
 
 def _stack(s: Stmt) -> int:
-    """Bytes of the buffers on the stack; those that each lane or copy has of its own as often."""
+    """Return the bytes of the buffers on the stack; private buffers of lanes or copies count once for each."""
     extent = constant_extent(s) if isinstance(s, For) and s.kind in ("unroll", "vector") else None
     own = 0
     if isinstance(s, Alloc) and s.space in ("stack", "register"):
@@ -108,5 +108,5 @@ def _stack(s: Stmt) -> int:
 
 
 def _depth(s: Stmt) -> int:
-    """Loops within each other."""
+    """Return the depth of nested loops."""
     return isinstance(s, For) + max(map(_depth, parts(s)), default=0)

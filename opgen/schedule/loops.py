@@ -1,4 +1,4 @@
-"""What every primitive needs: loops by their name, with what is known around them."""
+"""Helpers of all primitives: find loops by name, with the facts known around them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Rewrite = Callable[[For, Context], Stmt]
 
 
 def loop_names(kernel: Kernel) -> tuple[str, ...]:
-    """The names of a kernel's loops, each once, in program order."""
+    """Return the names of a kernel's loops, each once, in program order."""
     return tuple(dict.fromkeys(s.var for s in loops_in(kernel.body)))
 
 
@@ -43,7 +43,10 @@ def require_fresh(kernel: Kernel, primitive: str, names: Iterable[str], replaced
 
 
 def buffer_at(kernel: Kernel, name: str, loop: For) -> Buffer:
-    """The buffer that a name means inside a loop: siblings may have local buffers of one name and different sizes."""
+    """Return the buffer that a name means inside a loop.
+
+    Siblings may have local buffers of the same name and different sizes.
+    """
 
     def visit(s: Stmt, found: Buffer | None) -> Buffer | None:
         if s is loop:
@@ -60,14 +63,14 @@ def buffer_at(kernel: Kernel, name: str, loop: For) -> Buffer:
 
 
 def with_buffer(s: Alloc, name: str, change: Callable[[Buffer], Buffer]) -> Alloc:
-    """The statement with one of its buffers changed, or itself if it has none of that name."""
+    """Return the statement with one of its buffers changed, or itself if it has none of that name."""
     if all(o.name != name for o in s.buffers):
         return s
     return Alloc(tuple(change(o) if o.name == name else o for o in s.buffers), s.body)
 
 
 def with_body(kernel: Kernel, body: Stmt) -> Kernel:
-    """The kernel over another body, or itself."""
+    """Return the kernel with another body, or itself."""
     return kernel if body is kernel.body else dataclasses.replace(kernel, body=body)
 
 
@@ -77,7 +80,7 @@ def rewrite_loops(kernel: Kernel, name: str, rewrite: Rewrite) -> Kernel:
     def visit(s: Stmt, context: Context) -> Stmt:
         if isinstance(s, For) and s.var == name:
             return rewrite(s, context)
-        if not holds_loop(s, name):  # nothing is worked out about places where nothing changes
+        if not holds_loop(s, name):  # derive no facts where nothing changes
             return s
         return with_parts(s, tuple(visit(p, c) for p, c in entered(s, context)))
 
@@ -85,9 +88,7 @@ def rewrite_loops(kernel: Kernel, name: str, rewrite: Rewrite) -> Kernel:
 
 
 def before_nest(body: Stmt, loop: str, buffers: Sequence[Buffer], made: Sequence[Stmt]) -> Stmt:
-    """A body in which buffers are made just before the outermost statement that holds a loop and no buffer's whole
-    life.
-    """
+    """Return a body that computes buffers just before the outermost statement around a loop that allocates nothing."""
     nest = nest_to_precede(body, loop)
 
     def visit(s: Stmt) -> Stmt:
@@ -99,14 +100,14 @@ def before_nest(body: Stmt, loop: str, buffers: Sequence[Buffer], made: Sequence
 
 
 def nest_to_precede(s: Stmt, loop: str) -> Stmt:
-    """The outermost statement that holds a loop and no buffer's whole life."""
+    """Return the outermost statement that holds a loop and is not an allocation, a name or a block."""
     while isinstance(s, Alloc | Let | Block):
         s = next(p for p in parts(s) if holds_loop(p, loop))
     return s
 
 
 def require_independent(loop: For, context: Context, primitive: str) -> None:
-    """Refuse loops of which one iteration may touch what another writes."""
+    """Refuse loops in which one iteration may touch memory that another one writes."""
     if not is_independent(loop, context):
         raise ScheduleError(
             f"{primitive} {loop.var}: the iterations of '{loop.var}' are not known to be independent",
@@ -115,10 +116,10 @@ def require_independent(loop: For, context: Context, primitive: str) -> None:
 
 
 def is_independent(loop: For, context: Context) -> bool:
-    """Whether no iteration writes what another reads or writes, as far as the analysis can tell."""
+    """Return True if provably no iteration writes memory that another one reads or writes."""
     return loop.kind not in ("serial", "unroll") or independent(loop, context)
 
 
 def extent(loop: For) -> Expr:
-    """The number of iterations (not below zero only if the loop's bounds are in order)."""
+    """Return the number of iterations (at least 0 only if the loop's bounds are in order)."""
     return fold_all(b.sub(loop.stop, loop.start))

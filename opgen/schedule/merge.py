@@ -1,4 +1,4 @@
-"""merge: two loops that stand one after the other into one."""
+"""merge: two loops, one after the other, into one."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Merge(Step):
 
 
 def merge(kernel: Kernel, first: str, second: str) -> Kernel:
-    """Make one loop of two with as many iterations, the first of which stands before the second.
+    """Make one loop of two with equal iteration counts, the first one before the second.
 
         for i in 0..n:
           p[i] = f(x[i])              s[] = 0
@@ -52,10 +52,9 @@ def merge(kernel: Kernel, first: str, second: str) -> Kernel:
         for j in 0..n:                  p[i] = f(x[i])
           s[] = s[] + g(x[j])           s[] = s[] + g(x[i])
 
-    What both read is read once while it is near.  Buffers that are made between the loops are made before both.  A
-    statement that stands between them is done before both, or after both if it needs what the first loop writes.
-    Refused if that is not possible, or if an iteration of one loop is not known to leave alone what another iteration
-    of the other one uses.
+    Data that both loops read is read once, while it is in cache.  Buffers allocated between the loops are allocated
+    before both.  A statement between them runs before both, or after both if it needs results of the first loop.
+    Refused if that is not possible, or if an iteration of one loop may conflict with another iteration of the other.
     """
     require_loops(kernel, "merge", [first, second])
     if first == second:
@@ -77,7 +76,7 @@ class _Merge:
         return ScheduleError(f"merge {self.first}: {why}", hint)
 
     def visit(self, s: Stmt, context: Context) -> Stmt:
-        """The statement with both loops as one: the innermost block that holds both is where that is done."""
+        """Return the statement with both loops merged, in the innermost block that holds both."""
         if any(self._holds_both(p) for p in parts(s)):
             return with_parts(s, tuple(self.visit(p, c) if self._holds_both(p) else p for p, c in entered(s, context)))
         if not isinstance(s, Block):
@@ -92,7 +91,7 @@ class _Merge:
         return holds_loop(s, self.first) and holds_loop(s, self.second)
 
     def _in_one_place(self, run: Sequence[Stmt], context: Context) -> Stmt:
-        """The statements from the one that holds the first loop to the one that holds the second, with one loop."""
+        """Return the statements from the first loop's to the second loop's, with one loop."""
         (buffers, one), (others, other) = self._opened(run[0], self.first), self._opened(run[-1], self.second)
         names = [o.name for o in (*buffers, *others)]
         for k, name in enumerate(names):
@@ -103,7 +102,7 @@ class _Merge:
         return b.alloc((*buffers, *others), b.block(self._moved(statements, context)))
 
     def _opened(self, s: Stmt, name: str) -> tuple[tuple[Buffer, ...], tuple[Stmt, ...]]:
-        """The buffers that are made around a loop, and the statements among which it stands."""
+        """Return the buffers allocated around a loop, and the statements beside it."""
         buffers: tuple[Buffer, ...] = ()
         while isinstance(s, Alloc):
             buffers, s = (*buffers, *s.buffers), s.body
@@ -119,7 +118,7 @@ class _Merge:
         return buffers, statements
 
     def _moved(self, statements: Sequence[Stmt], context: Context) -> list[Stmt]:
-        """What stands between the loops before or after both."""
+        """Move the statements between the loops before or after both."""
         (at, first), (to, second) = (_loop(statements, n) for n in (self.first, self.second))
         merged = self._merged(first, second, context)
         early: list[Stmt] = []
@@ -164,15 +163,16 @@ def _of_bounds(loop: For) -> Iterator[Expr]:
 
 
 def _shared(first: Stmt, second: Stmt) -> frozenset[str]:
-    """The buffers from outside that one of two statements writes and the other uses."""
+    """Return the outer buffers that one of two statements writes and the other uses."""
     uses = [touched(s) - {o.name for o in buffers_in(s)} for s in (first, second)]
     writes = frozenset(p.buffer for s in (first, second) for p in stores(s))
     return uses[0] & uses[1] & writes
 
 
 def _of_buffers(loop: For, shared: frozenset[str]) -> For:
-    """A loop as if each iteration had all other buffers to itself, but for those that tell where or whether something
-    is accessed.
+    """Return a loop in which each iteration has private copies of all buffers that are not shared.
+
+    Buffers that decide where or whether something is accessed stay shared.
     """
     own = sorted(touched(loop) - shared - {e.buffer for e in _telling(loop)})
     body = b.alloc([Buffer(n, FLOAT32, (), "register") for n in own], loop.body)
@@ -180,7 +180,7 @@ def _of_buffers(loop: For, shared: frozenset[str]) -> For:
 
 
 def _telling(loop: For) -> Iterator[Load]:
-    """The loads in indices, conditions, bounds and names."""
+    """Yield the loads in indices, conditions, bounds and names."""
     for s in walk(loop):
         told = [e for e in (*s.indices, s.mask) if e is not None] if isinstance(s, Store) else expressions(s)
         inside = [i for e in expressions(s) for o in walk_expr(e) if isinstance(o, Load) for i in o.indices]
@@ -188,6 +188,6 @@ def _telling(loop: For) -> Iterator[Load]:
 
 
 def _meet(first: Stmt, second: Stmt) -> bool:
-    """Whether two statements may not change places."""
+    """Return True if two statements may not change places."""
     ordered = any(isinstance(p, Barrier | Check) for s in (first, second) for p in skeleton(s))
     return ordered or bool(_shared(first, second))

@@ -1,4 +1,4 @@
-"""own: updates at places that values tell, shared out by the elements that they update."""
+"""own: updates at data-dependent places, divided among owners of the updated elements."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from opgen.schedule.loops import buffer_at, require_fresh, require_loops, with_b
 from opgen.schedule.values import LoopName, Made
 
 MOST = 1 << 20
-"""Most owners: each walks over all updates."""
+"""Largest number of owners: each visits all updates."""
 
 
 @primitive("loops", "own i 64 -> i_owner")
@@ -32,7 +32,7 @@ class Own(Step):
 
 
 def own(kernel: Kernel, loop: str, owners: int, name: str) -> Kernel:
-    """Go through the updates of a loop once for each of some owners, each of which makes those of its own elements.
+    """Visit the updates of a loop once for each owner, which makes only the updates of its own elements.
 
                                         for o in 0..64:
         for i in 0..n:                    for i in 0..n:
@@ -40,8 +40,8 @@ def own(kernel: Kernel, loop: str, owners: int, name: str) -> Kernel:
                                             if y_0 % 64 == o:
                                               y[y_0] = y[y_0] + v[i]
 
-    Each element is updated in the order of `i`, so that the result is the same; the iterations of `o` are independent.
-    The loop must hold nothing but one store, whose place is told by what the loop does not write.
+    Each element is updated in the order of `i`, so the result is the same.  The iterations of `o` are independent.  The
+    loop must hold one store and nothing else, and may not write the data that determines the place.
     """
     require_loops(kernel, "own", [loop])
     if not 2 <= owners <= MOST:
@@ -67,7 +67,7 @@ class _Own:
     owners: int
     name: str
     places: dict[int, Var]
-    """The dimensions whose indices read memory, with names for these."""
+    """The dimensions whose indices read memory, with names for these indices."""
 
     @staticmethod
     def of(kernel: Kernel, loop: For, owners: int, name: str) -> _Own:
@@ -84,7 +84,7 @@ class _Own:
         return _Own(store, buffer_at(kernel, store.buffer, loop), owners, name, names)
 
     def guarded(self, s: Stmt) -> Stmt:
-        """A statement around the store, with the store for its owner alone."""
+        """Return a statement around the store in which the store runs only for its owner."""
         if s is not self.store:
             return with_parts(s, tuple(self.guarded(p) for p in parts(s)))
         first, *rest = self.places
@@ -100,7 +100,7 @@ class _Own:
         return body
 
     def _at(self, e: Expr, indices: tuple[Expr, ...]) -> Expr:
-        """A value that reads the element at its named place."""
+        """Return a value that reads the element at its named place."""
 
         def moved(n: Expr) -> Expr:
             return Load(n.buffer, indices, n.dtype) if isinstance(n, Load) and n.buffer == self.store.buffer else n
@@ -109,7 +109,7 @@ class _Own:
 
 
 def _only_store(loop: For) -> Store:
-    """The one store of a loop, with serial loops, conditions and names around it."""
+    """Return the only store of a loop, inside serial loops, conditions and names."""
     s: Stmt = loop
     while isinstance(s, For | Let) or (isinstance(s, If) and s.otherwise is None):
         if isinstance(s, For) and s.kind != "serial":
@@ -123,7 +123,7 @@ def _only_store(loop: For) -> Store:
 
 
 def _expressions_around(s: Stmt) -> list[Expr]:
-    """What decides whether and how often the store is done."""
+    """Return the expressions that decide whether and how often the store runs."""
     found: list[Expr] = []
     while not isinstance(s, Store):
         match s:

@@ -1,4 +1,4 @@
-"""pack: an input or an output kept, once, in another order of its dimensions."""
+"""pack: an input or output kept, once, with its dimensions in another order."""
 
 from __future__ import annotations
 
@@ -41,17 +41,19 @@ class Pack(Step):
 
 
 def pack(kernel: Kernel, buffer: str, order: Sequence[int], name: str, at: str | None, loop: str | None) -> Kernel:
-    """Work on a copy of an input whose dimensions are in another order, made before anything else; or of an output,
-    copied out after everything else, which must be written as a whole.
+    """Work on a copy of an input or output with its dimensions in another order.
+
+    The copy of an input is made before anything else.  An output is copied out after everything else, and must be
+    written as a whole.
 
                                                 alloc w_packed[c, r]
         for k: for r: use(w[r, k])      ->      for w_packed_0 in 0..c: for w_packed_1 in 0..r:
                                                   w_packed[w_packed_0, w_packed_1] = w[w_packed_1, w_packed_0]
                                                 for k: for r: use(w_packed[k, r])
 
-    `order` names, for each dimension of the copy, the dimension of the input that stands there.  With a loop `at`, each
-    of its iterations makes a copy of what it reads; or, of an output, works on a copy of what it writes.  With `loop`,
-    what is outside of it goes on reading the input itself.
+    `order` gives, for each dimension of the copy, the dimension of the original.  With a loop `at`, each of its
+    iterations copies the part that it reads; or, of an output, works on a copy of the part that it writes.  With
+    `loop`, code outside that loop still reads the input itself.
     """
     known = {i.name: i for i in kernel.buffers}
     if buffer not in known:
