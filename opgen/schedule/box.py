@@ -107,8 +107,7 @@ def _counts(e: Expr, loops: Mapping[str, int | None], unit: int) -> bool:
 
 
 def accesses(s: Stmt, buffer: str, around: tuple[For, ...] = ()) -> list[Access]:
-    """Return all loads and stores of a buffer in a statement, with the names of `let`s in indices replaced by values.
-    """
+    """Return all loads and stores of a buffer in a statement; values replace the names of `let`s in their indices."""
     found: list[Access] = []
     for e in expressions(s):
         found += [(n.indices, around) for n in walk_expr(e) if isinstance(n, Load) and n.buffer == buffer]
@@ -257,7 +256,7 @@ def at_most(extent: Expr, context: Context) -> Expr:
 def redirected(
     s: Stmt, name: str, local: str, low: tuple[Expr, ...], context: Context, order: Sequence[int] | None = None
 ) -> Stmt:
-    """Accesses of a buffer turned to its copy, whose first element is at `low`, and its dimensions in an `order`."""
+    """Redirect accesses of a buffer to its copy, which begins at `low` and has its dimensions in an `order`."""
 
     @cache
     def apart(i: Expr, at: Expr) -> Expr:

@@ -207,7 +207,7 @@ class Form:
 
     @property
     def usage(self) -> str:
-        """How the step is written in general."""
+        """Usage text of the step."""
         arguments, options, made = ([f.usage for f in p] for p in (self.arguments, self.options, self.made))
         return self._line(arguments, options, made)
 

@@ -73,8 +73,7 @@ def _nests(s: Stmt) -> Iterable[Stmt]:
 
 
 def _crossed(nest: Nest, buffers: Mapping[str, Buffer], machine: Machine) -> float:
-    """Return the extra seconds of strided reads beside contiguous results, or the reverse, in a nest without reduction.
-    """
+    """Return the extra seconds of strided reads beside contiguous results, or the reverse, without a reduction."""
     along = contiguous_loop(nest)
     if reduces(nest):
         return 0
@@ -173,8 +172,7 @@ def _operations(s: Stmt, loops: Mapping[str, range]) -> float:
 
 
 def _share(condition: Expr, loops: Mapping[str, range]) -> float | None:
-    """Return the share of the iterations in which a condition holds; None if unknown, or if there are too many to try.
-    """
+    """Return the share of iterations in which a condition holds; None if unknown, or if there are too many to try."""
     names = sorted(free_vars(condition))
     if any(n not in loops for n in names) or not 0 < prod(len(loops[n]) for n in names) <= PRICED_PLACES:
         return None

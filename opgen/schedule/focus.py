@@ -31,8 +31,7 @@ class Focus:
     """By the marks' identities."""
 
     def put_back(self, kernel: Kernel) -> Kernel | None:
-        """Return the changed kernel with the left-out statements put back; None if their surroundings no longer match.
-        """
+        """Return the changed kernel with the left-out statements put back; None if their surroundings do not match."""
         before, after = self.kernel, kernel
         if any(getattr(before, f) != getattr(after, f) for f in ("inputs", "outputs", "parameters", "assumptions")):
             return None

@@ -1,4 +1,4 @@
-"""pad: an input copied with zeros around it, so that sums need not ask where it ends."""
+"""pad: an input copied with zeros around it, so that sums need no bounds checks."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Pad(Step):
 
 
 def pad(kernel: Kernel, buffer: str, dimensions: Sequence[int], name: str) -> Kernel:
-    """Sum products with a copy of an input that has zeros beyond its ends, and ask no longer what lies inside.
+    """Sum products with a copy of an input that has zeros beyond its ends, without bounds checks.
 
                                                  alloc x_padded[w + 2]
         for i in 0..w:                           x_padded = 0, x, 0
@@ -56,11 +56,11 @@ def pad(kernel: Kernel, buffer: str, dimensions: Sequence[int], name: str) -> Ke
           y[i] = acc                               y[i] = acc
                                                  if f is not all finite: (the nest as it was)
 
-    Only `dimensions` of the input are padded; other conditions stay.  Zero times infinity is no number, where a term
-    that is left out is none: the nest runs once more as it was, its names with `name` behind, unless all elements of
-    the other factors are finite.  Sums that are -0 may become +0.  Of integers neither is so; where a zero point is
-    subtracted from each element, `int32(x[i]) - int32(zero[])`, the copy has that zero point beyond its ends; it must
-    be there before the nest.
+    Only `dimensions` of the input are padded; other conditions stay.  Zero times infinity is NaN, where the original
+    skips the term.  So the loop nest runs once more as it was, with `name` appended to its names, unless all elements
+    of the other factors are finite.  Sums that are -0 may become +0.  Integers have neither problem.  If a zero point
+    is subtracted from each element, `int32(x[i]) - int32(zero[])`, the copy has that zero point beyond its ends.  The
+    zero point must be known before the nest.
     """
     known = {i.name: i for i in kernel.inputs}
     if buffer not in known:
@@ -90,7 +90,7 @@ def pad(kernel: Kernel, buffer: str, dimensions: Sequence[int], name: str) -> Ke
 
 
 def _nest(s: Stmt, buffer: str) -> Stmt | None:
-    """The outermost loop, if only one, that reads a buffer."""
+    """Return the outermost loop, if only one, that reads a buffer."""
     if isinstance(s, For):
         return s if any(e.buffer == buffer for e in loads(s)) else None
     found = [n for p in parts(s) if (n := _nest(p, buffer)) is not None]
@@ -102,16 +102,16 @@ def _replaced(s: Stmt, old: Stmt, new: Stmt) -> Stmt:
 
 
 class _Pad:
-    """Where a nest reads a buffer, in the dimensions that are padded."""
+    """Padding of the reads of a buffer in a loop nest, along some dimensions."""
 
     def __init__(self, kernel: Kernel, source: Buffer, dimensions: tuple[int, ...], name: str, own: set[str]) -> None:
         self.kernel, self.source, self.dimensions, self.name = kernel, source, dimensions, name
         self.own = own
-        """The buffers of the nest, which there are not yet where the copy is made."""
+        """The buffers of the loop nest, which do not exist yet where the copy is made."""
         self.ends = {d: (0, self._size(d)) for d in dimensions}
         self.spared = False
         self.beyond: Expr | None = None
-        """What the copy has beyond its ends."""
+        """The value of the copy beyond its ends."""
 
     def _refusal(self, why: str) -> ScheduleError:
         return ScheduleError(f"pad {self.source.name}: {why}")
@@ -130,13 +130,13 @@ class _Pad:
         return Buffer(self.name, self.source.dtype, tuple(shape), "heap")
 
     def apply(self, nest: Stmt) -> Stmt:
-        """The nest over the copy."""
+        """Return the loop nest over the copy."""
         around = Context.of(self.kernel)
         self._measure(nest, around)
         return self._visit(nest, around)
 
     def _measure(self, s: Stmt, free: Context) -> None:
-        """Find how far reads go where no condition holds them back."""
+        """Find the range of the reads without the conditions around them."""
         for e in self._reads(s):
             for d in self.dimensions:
                 low, high = free.interval(e.indices[d])
@@ -147,7 +147,7 @@ class _Pad:
             self._measure(p, free if isinstance(s, If) else inner)
 
     def _visit(self, s: Stmt, context: Context) -> Stmt:
-        """A statement over the copy; `context` has the conditions that stay."""
+        """Return a statement over the copy; `context` has the conditions that stay."""
         if isinstance(s, If) and s.otherwise is None and (kept := self._kept(s, context)) is not None:
             self.spared = True
             inside = context if kept == b.TRUE else context.with_condition(kept)
@@ -157,7 +157,7 @@ class _Pad:
         return with_parts(s, tuple(self._visit(p, c) for p, c in entered(s, context)))
 
     def _kept(self, s: If, context: Context) -> Expr | None:
-        """What is left of a condition on sums of products; None if nothing can be left out."""
+        """Return the remaining condition on sums of products; None if no part of it can be left out."""
         added = list(stores(s.then))
         reads = [e for p in added for e in self._reads(p)]
         if not reads or len(reads) < sum(1 for e in loads(s.then) if e.buffer == self.source.name):
@@ -177,7 +177,7 @@ class _Pad:
         return left
 
     def _beyond(self, s: Store) -> Expr | None:
-        """An element with which a product that is added is nothing; None if there is none."""
+        """Return an element whose product adds nothing to the sum; None if there is none."""
         if s.value.type.dtype.is_float:
             return b.const(0.0, self.source.dtype) if _factor(s, self.source.name, self._inputs) else None
         zero = _zero_point(s, self.source)
@@ -190,10 +190,10 @@ class _Pad:
         return {i.name for i in self.kernel.inputs}
 
     def _in_bounds(self, e: Load, context: Context) -> bool:
-        """Whether a read needs none of the conditions that were left out; where it is padded, it needs none."""
+        """Return True if a read is in bounds without the dropped conditions; padded dimensions always are."""
         shape = {i.name: i.shape for i in self.kernel.inputs}.get(e.buffer)
         if shape is None:
-            return True  # the sum, which is kept by whoever allocated it
+            return True  # the sum, kept by the code that allocated it
         padded = self.dimensions if e.buffer == self.source.name else ()
         return all(
             context.proves(b.compare("ge", i, 0)) and context.proves(b.compare("lt", i, size))
@@ -202,7 +202,7 @@ class _Pad:
         )
 
     def _says_inside(self, condition: Expr, read: Load, context: Context) -> bool:
-        """Whether a condition holds wherever a read lies inside the buffer: elsewhere it reads 0."""
+        """Return True if a condition holds wherever a read lies inside the buffer; elsewhere the copy has 0."""
         for d in self.dimensions:
             context = context.with_condition(b.compare("ge", read.indices[d], 0))
             context = context.with_condition(b.compare("lt", read.indices[d], self.source.shape[d]))
@@ -218,16 +218,16 @@ class _Pad:
         return map_stmt(s, expr=moved)
 
     def factors(self, nest: Stmt) -> list[Buffer]:
-        """The inputs that elements of the buffer are multiplied by."""
+        """Return the inputs that elements of the buffer are multiplied by."""
         found = {_factor(s, self.source.name, self._inputs) for s in stores(nest)}
         return [i for i in self.kernel.inputs if i.name in found]
 
     def _reads(self, s: Stmt) -> list[Load]:
-        """The reads of the buffer in what a statement stores."""
+        """Return the reads of the buffer in a store's value and indices."""
         return [e for e in loads(s) if e.buffer == self.source.name] if isinstance(s, Store) else []
 
     def filled(self) -> Stmt:
-        """The nests that make the copy: zeros, or zero points, at both ends of each dimension, and what is between."""
+        """Return the nests that fill the copy: padding at both ends of each dimension, and the elements between."""
         rank = len(self.source.shape)
         places = [b.var(f"{self.name}_{d}") for d in range(rank)]
         offset = [b.sub(v, self.ends[d][0]) if d in self.ends else v for d, v in enumerate(places)]
@@ -258,7 +258,7 @@ def _all(conditions: Iterable[Expr]) -> Expr:
 
 
 def _stores(s: Stmt, context: Context) -> Iterator[tuple[Store, Context]]:
-    """The stores in a statement, with what is known at each."""
+    """Yield the stores in a statement, with the facts known at each."""
     if isinstance(s, Store):
         yield s, context
     for p, inner in entered(s, context):
@@ -266,7 +266,7 @@ def _stores(s: Stmt, context: Context) -> Iterator[tuple[Store, Context]]:
 
 
 def _in_loops(s: Stmt, context: Context) -> Iterator[tuple[Store, Context]]:
-    """The stores in a statement, with what is known of the loops around each: parts of a loop share a name."""
+    """Yield the stores in a statement, with the facts known about the loops around: parts of a loop share a name."""
     if isinstance(s, Store):
         yield s, context
     inside = context.with_loop(s.var, s.start, s.stop) if isinstance(s, For) else context
@@ -275,7 +275,7 @@ def _in_loops(s: Stmt, context: Context) -> Iterator[tuple[Store, Context]]:
 
 
 def _factor(s: Store, buffer: str, inputs: set[str]) -> str | None:
-    """The input whose element, times one of a buffer, a store adds to what it stores to; None if it does not."""
+    """Return the other factor's input if a store accumulates a product with an element of `buffer`; else None."""
     if s.mask is not None or not isinstance(s.value, Call) or s.value.function != "fma":
         return None
     *factors, total = s.value.arguments
@@ -287,8 +287,9 @@ def _factor(s: Store, buffer: str, inputs: set[str]) -> str | None:
 
 
 def _zero_point(s: Store, source: Buffer) -> Expr | None:
-    """What is subtracted from an element of a buffer, as int32, before a store adds a product with it to what it stores
-    to; None if it does not.
+    """Return the zero point that a store subtracts, as int32, from an element before it accumulates a product with it.
+
+    None if the store does not.
     """
     total = Load(s.buffer, s.indices, s.value.type.dtype)
     match s.value:

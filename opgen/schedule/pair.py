@@ -1,4 +1,6 @@
-"""pair: two steps of a reduction of bfloat16 in one, or four of bytes, over inputs copied as words."""
+"""pair: dot-product packing: two bfloat16 steps of a reduction in one, or four of bytes, over inputs copied as
+words.
+"""
 
 from __future__ import annotations
 
@@ -57,8 +59,9 @@ class Pair(Step):
 
 
 def pair(kernel: Kernel, loop: str, first: str, second: str) -> Kernel:
-    """Take two steps of a reduction at once, with the CPU's dot product of bfloat16 pairs where it has one; or four,
-    with that of bytes.
+    """Take two steps of a reduction at once by the dot product of bfloat16 pairs, or four by that of bytes.
+
+    The CPU's instruction is used where it has one.
 
                                                   alloc first: int32[c/2]
                                                   for first_0 in 0..c/2:
@@ -67,14 +70,16 @@ def pair(kernel: Kernel, loop: str, first: str, second: str) -> Kernel:
                     float32(y[k]), acc)           for k in 0..c/2:
                                                     acc = dot(acc, first[k], second[k])
 
-    `first` and `second` name the copies, made before the nest; the name of the buffer itself stands for no copy, where
-    the two of a pair lie next to each other.  Where the steps do not begin at an even place, or go
-    more than one place at a time, a copy has a pair at every place.  An odd last step is left to a loop of its own,
-    `k_last`.  Both factors must be bfloat16, or one uint8 and the other int8, which are summed in int32 and taken four
-    at a time in the same way; steps that are left over are a word, too, if both are copied, along another dimension
-    than the last, and one has nothing behind the last step: the copies have zeros beyond their ends.  The higher
-    element of a pair is added first: the order of the sum changes within pairs, and numbers below 2**-126 may count as
-    0.  Sums of bytes are exact, modulo 2**32.
+    `first` and `second` name the copies, made before the loop nest.  The name of a buffer itself stands for no copy;
+    the elements of a pair must then be adjacent.  If the steps do not begin at an even place, or advance by more than
+    one place, a copy has a pair at every place.  An odd last step is left to a loop of its own, `k_last`.
+
+    Both factors must be bfloat16, or one uint8 and the other int8, which are summed in int32 four at a time.  Leftover
+    bytes become a word, too, if both factors are copied along a dimension that is not the last, and one of them ends
+    with the last step.  Such copies have zeros beyond their ends.
+
+    The higher element of a pair is added first.  So the order of the sum changes within pairs, and numbers below
+    2**-126 may count as 0.  Sums of bytes are exact, modulo 2**32.
     """
     require_loops(kernel, "pair", [loop])
     found = [s for s in loops_in(kernel.body) if s.var == loop]
@@ -111,7 +116,7 @@ def pair(kernel: Kernel, loop: str, first: str, second: str) -> Kernel:
 
 
 def _count(loop: For, context: Context) -> Expr:
-    """How often a loop runs: no less than 0 even where its bounds are out of order, as halves are rounded down."""
+    """Return the number of iterations: at least 0 even if the bounds are out of order, as halves are rounded down."""
     count = extent(loop)
     return count if context.proves(b.compare("ge", count, 0)) else fold_all(b.maximum(count, 0))
 
@@ -119,7 +124,7 @@ def _count(loop: For, context: Context) -> Expr:
 def _sides(
     kernel: Kernel, factors: tuple[Load, Load], loop: For, names: tuple[str, str], context: Context
 ) -> tuple[_Copy, _Copy]:
-    """The copies of both factors, with zeros beyond their ends where what is left over is a word, too."""
+    """Return the copies of both factors, with zeros beyond their ends if the leftover steps become a word."""
     count, size = _count(loop, context), _SIZES[factors[0].dtype]
     rest = isinstance(count, Const) and int(count.value) % size != 0 and factors[0].dtype != BFLOAT16
 
@@ -137,7 +142,7 @@ def _sides(
 
 
 def _step(loop: For) -> tuple[Store, tuple[Load, Load]]:
-    """The store of a loop whose body adds one product, and the two factors."""
+    """Return the store of a loop whose body adds one product, and the two factors."""
     store = loop.body
     factors = _factors(store) if isinstance(store, Store) else None
     if not isinstance(store, Store) or factors is None:
@@ -146,11 +151,11 @@ def _step(loop: For) -> tuple[Store, tuple[Load, Load]]:
 
 
 _SIZES = {BFLOAT16: 2, UINT8: 4, INT8: 4}
-"""How many elements are a word."""
+"""Number of elements in a word."""
 
 
 def _factors(s: Store) -> tuple[Load, Load] | None:
-    """The two elements of which a store adds the product to what it stores to."""
+    """Return the two elements whose product a store accumulates."""
     total = Load(s.buffer, s.indices, s.value.type.dtype)
     match s.value:
         case Call("fma", (Cast() as x, Cast() as y, last)) if last == total:
@@ -164,7 +169,7 @@ def _factors(s: Store) -> tuple[Load, Load] | None:
 
 
 def _elements(x: Cast, y: Cast, total: DType, wanted: list[set[DType]]) -> tuple[Load, Load] | None:
-    """Two elements of different buffers, of types that are multiplied so, as the type of the sum."""
+    """Return two elements of different buffers, if the types can be multiplied so and cast to the type of the sum."""
     match x.operand, y.operand:
         case Load(mask=None) as left, Load(mask=None) as right:
             fit = {left.dtype, right.dtype} in wanted and x.type.dtype == y.type.dtype == total
@@ -174,7 +179,7 @@ def _elements(x: Cast, y: Cast, total: DType, wanted: list[set[DType]]) -> tuple
 
 @dataclass(frozen=True)
 class _Copy:
-    """A buffer copied with `count` elements along one dimension, `axis`, in one: element i, element i + `apart`, ..."""
+    """A copy of a buffer that packs `count` elements along `axis` in a word: element i, element i + `apart`, ..."""
 
     source: Buffer
     name: str
@@ -182,7 +187,7 @@ class _Copy:
     axis: int
     apart: int
     rest: Expr
-    """What is added to `apart` times the loop's variable in that dimension's index."""
+    """The part of that dimension's index beside `apart` times the loop's variable."""
     dense: bool
     """Whether each element is part of one word alone."""
     count: int
@@ -210,17 +215,17 @@ class _Copy:
 
     @property
     def is_last(self) -> bool:
-        """Whether words are along the last dimension."""
+        """Return True if words are along the last dimension."""
         return self.axis == len(self.source.shape) - 1
 
     def ends_with(self, loop: For, context: Context) -> bool:
-        """Whether there are no elements behind that of the last step."""
+        """Return True if no elements follow that of the last step."""
         behind = simplify_expr(b.add(b.mul(loop.stop, self.apart), self.rest), context)
         return context.proves(b.compare("ge", behind, self.source.shape[self.axis]))
 
     @property
     def in_place(self) -> bool:
-        """Whether there is no copy: its pairs are read where they are."""
+        """Return True if there is no copy: the words are read directly from the source."""
         return self.name == self.source.name
 
     @property
@@ -237,7 +242,7 @@ class _Copy:
         return Buffer(self.name, INT32, tuple(shape), "heap")
 
     def read(self, loop: For, context: Context) -> Expr:
-        """The word that a step of the new loop reads."""
+        """Return the word that a step of the new loop reads."""
         if self.in_place:
             return Word(tuple(self._element(loop, k, context) for k in range(self.count)))
         if self.dense:
@@ -250,13 +255,13 @@ class _Copy:
         return Load(self.name, tuple(indices), INT32)
 
     def _element(self, loop: For, k: int, context: Context) -> Load:
-        """One of those that a step of the new loop reads in place."""
+        """Return element `k` of the word that a step of the new loop reads without a copy."""
         step = b.add(b.add(loop.start, b.mul(b.var(loop.var), self.count)), k)
         *others, _ = self.load.indices
         return Load(self.source.name, (*others, simplify_expr(b.add(self.rest, step), context)), self.source.dtype)
 
     def fill(self) -> Stmt:
-        """The nest that makes the copy."""
+        """Return the loop nest that fills the copy."""
         places: list[Expr] = [b.var(c) for c in self.counters]
         first = b.mul(places[self.axis], self.count) if self.dense else places[self.axis]
         parts: list[Expr] = []
@@ -277,7 +282,7 @@ class _Copy:
 
 
 def _require_finished(kernel: Kernel, loop: str, copies: list[_Copy]) -> None:
-    """What is copied before a nest is not made in it."""
+    """Refuse copies of buffers that the loop nest itself writes."""
     made = {p.buffer for p in stores(nest_to_precede(kernel.body, loop))}
     for copy in copies:
         if copy.source.name in made:

@@ -1,11 +1,8 @@
-"""The text of a schedule: one step a line, `#` begins a comment.
+"""Parser of a schedule's text: one step a line, `#` begins a comment.
 
-split x 14 tail=min -> x_o, x_i
-reorder n, y, x_o, k_o, r, s, c, x_i, k_i
-unroll x_i
-vectorize k_i
+split x 14 tail=min -> x_o, x_i reorder n, y, x_o, k_o, r, s, c, x_i, k_i unroll x_i vectorize k_i
 
-What a line may say is declared by the classes of steps (`declaration.py`).
+The classes of steps declare the syntax of a line (`declaration.py`).
 """
 
 from __future__ import annotations
@@ -23,14 +20,14 @@ from opgen.schedule.values import Condition, Word
 _TOKEN = re.compile(r"->|[,=]|-?\d+|[A-Za-z_][\w.]*|\S")
 _SIGN = re.compile(r"[^\dA-Za-z_]")
 LINE = 4096
-"""Most characters of a line."""
+"""Largest number of characters in a line."""
 STEPS = 500
-"""Most steps of a schedule: ten times what the automatic scheduler takes."""
+"""Largest number of steps in a schedule: ten times as many as the automatic scheduler takes."""
 
 
 @dataclass
 class Line:
-    """A step taken apart: its command, arguments, `name=value` options, and names after the arrow."""
+    """A parsed step: its command, arguments, `name=value` options, and names after the arrow."""
 
     command: Word
     arguments: list[Word] = field(default_factory=list)
@@ -39,7 +36,7 @@ class Line:
 
 
 def parse_steps(text: str, name: str = "<schedule>") -> tuple[Step, ...]:
-    """The steps of a text; refuses with the place of the first mistake."""
+    """Return the steps of a text; refuses with the place of the first mistake."""
     source = Source(name, text)
     result: list[Step] = []
     for number, row in enumerate(text.split("\n"), start=1):
@@ -74,7 +71,7 @@ def _step(words: Sequence[Word]) -> Step:
 
 
 def _with_condition(form: Form, words: Sequence[Word]) -> Sequence[Word]:
-    """Return the words, with those of a condition, which goes on to the arrow, as one."""
+    """Return the words, with those of a condition, which extends to the arrow, as one word."""
     at = next((n for n, f in enumerate(form.arguments, 1) if isinstance(f.value, Condition)), len(words))
     end = next((n for n, w in enumerate(words) if w.text == "->"), len(words))
     if at >= end:
@@ -118,14 +115,14 @@ def _require_shape(form: Form, line: Line) -> None:
 
 
 def _fits(words: Sequence[Word], fields: Sequence[Field]) -> bool:
-    """Return True if there is a word for each field; one or more for a last one that is a list, two in all."""
+    """Return True if there is a word for each field; a last field that is a list takes the rest, two words in all."""
     if fields and fields[-1].many:
         return len(words) >= max(2, len(fields))
     return len(words) == len(fields)
 
 
 def _are_named(words: Sequence[Word], made: Sequence[Field]) -> bool:
-    """Return True if there is a name for each thing that is made, or none and each has one by itself."""
+    """Return True if there is a name for each made thing, or none and each has a default name."""
     if not words or (made and made[-1].many):
         return not any(f.is_unnamed for f in made)
     return len(words) == len(made)

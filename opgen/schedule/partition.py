@@ -75,7 +75,7 @@ def partition(kernel: Kernel, loop: str, at: Sequence[int], suffix: str | None =
 
 
 def _decided(s: Stmt, context: Context) -> Stmt:
-    """A part that is a nest of its own, with what is known in it."""
+    """Return a part, simplified with its own bounds if it is a loop."""
     if not isinstance(s, For):
         return s
     body = simplify_stmt(s.body, context.with_loop(s.var, s.start, s.stop))
@@ -91,7 +91,7 @@ def _part(s: For, low: Expr, high: Expr, context: Context) -> Stmt:
 
 
 def _bounded(s: Stmt, context: Context, values: Mapping[str, Expr]) -> Stmt:
-    """A statement with the ends of its loops as they are here: a shorter last tile has a constant one."""
+    """Return a statement with its loop ends simplified in this part: a shorter last tile gets a constant one."""
     if isinstance(s, For) and not isinstance(s.stop, Const):
         stop = simplify_expr(fold_all(substitute_expr(s.stop, values)), context)
         s = For(s.var, s.start, stop, s.body, s.kind)
@@ -99,7 +99,7 @@ def _bounded(s: Stmt, context: Context, values: Mapping[str, Expr]) -> Stmt:
 
 
 def _edge(s: For, cut: int, previous: Expr) -> Expr:
-    """Where a cut lies, kept between the cut before it and the loop's end."""
+    """Return the position of a cut, kept between the cut before it and the loop's end."""
     if cut >= 0:
         wanted = fold_all(b.add(s.start, cut))
         high = b.maximum(previous, s.stop) if previous is s.start else s.stop

@@ -25,7 +25,7 @@ class Permute(Step):
 
 
 def permute(kernel: Kernel, buffer: str, order: Sequence[int]) -> Kernel:
-    """Lay out what the kernel allocates in another order: dimension d is what dimension order[d] was.
+    """Store a local buffer in another order: dimension d of the result is dimension order[d] of the original.
 
         alloc sums[9, 16, 2]                          alloc sums[2, 9, 16]
         sums[r, c, part] = x[r, c]           ->       sums[part, r, c] = x[r, c]

@@ -1,4 +1,4 @@
-"""pitch: more room along a dimension of a buffer of the kernel's own, so that what comes after it lies elsewhere."""
+"""pitch: more space along a dimension of a local buffer, which moves the elements after it in memory."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Pitch(Step):
 
 
 def pitch(kernel: Kernel, buffer: str, dimension: int, size: int) -> Kernel:
-    """Allocate more than is used: room for `size` elements along a dimension that has fewer.
+    """Allocate more than is used: space for `size` elements along a dimension that has fewer.
 
         alloc t[4, 64, 256]                           alloc t[4, 65, 256]
         for i, j, k: t[i, j, k] = x[i, j, k]   ->     for i, j, k: t[i, j, k] = x[i, j, k]
 
-    What lies a power of two apart falls into few sets of a cache; with a little room between, into many.
+    Addresses a power of two apart map to few sets of a cache; with a small gap between, they map to many.
     """
     found = [o for o in buffers_in(kernel.body) if o.name == buffer]
     if not found:

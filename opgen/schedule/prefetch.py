@@ -1,4 +1,4 @@
-"""prefetch: ask early for what the next iteration of a loop will read."""
+"""prefetch: early requests for data that the next iteration of a loop will read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from opgen.schedule.loops import buffer_at, require_loops, rewrite_loops
 from opgen.schedule.values import BufferName, LoopName
 
 LINE = 64
-"""Bytes that memory is fetched in."""
+"""Bytes of a cache line."""
 
 
 _LOOPS = "an outer and an inner loop"
@@ -42,8 +42,9 @@ class Prefetch(Step):
 
 
 def prefetch(kernel: Kernel, buffer: str, at: str, loop: str) -> Kernel:
-    """In each iteration of an inner loop ask for a line of what the next iteration of an outer loop will read of a
-    buffer, line by line in the order of memory.
+    """Prefetch, in each iteration of an inner loop, one line of a buffer that the next outer iteration will read.
+
+    Lines are requested in the order of memory.
 
         for y in 0..56:                    for y in 0..56:
           for k in 0..2:                     for k in 0..2:
@@ -52,8 +53,8 @@ def prefetch(kernel: Kernel, buffer: str, at: str, loop: str) -> Kernel:
               acc += x[y, c] * f[c, k]           prefetch x[min(y + 1, 55), min(k * 256, 0) * 16 + c * 16]
                                                  acc += x[y, c] * f[c, k]
 
-    What is read must be a number of elements known, one after the other, or rows of these at equal distances.  Where
-    the loops inside have more iterations than that has lines, the last tiles ask for the last lines again.
+    The data read must be a known number of elements, contiguous or in rows at equal distances.  If the inner loops have
+    more iterations than there are lines, the last tiles prefetch the last lines again.
     """
     require_loops(kernel, "prefetch", [at, loop])
     known = [x.name for x in kernel.inputs]
@@ -72,7 +73,7 @@ class _Step(NamedTuple):
 
 @dataclass(frozen=True)
 class _Region:
-    """What one iteration reads: `rows`, the next one a step along a dimension, each of so many lines."""
+    """Region that one iteration reads: `rows` along a dimension, each of `lines` cache lines."""
 
     first: tuple[Expr, ...]
     dimension: int
@@ -81,10 +82,10 @@ class _Region:
     width: int
     """Elements of a line."""
     every: bool
-    """Whether all parts of a loop's range ask, as the first has fewer iterations than there are lines."""
+    """True if all parts of a loop's range prefetch, because the first has fewer iterations than there are lines."""
 
     def line(self, tiles: Sequence[_Step], steps: Sequence[_Step]) -> tuple[Expr, ...]:
-        """Where the line lies that an iteration of loops over tiles, and within one, asks for."""
+        """Return the indices of the line that an iteration prefetches, inside loops over tiles and loops within one."""
         tile, step, each = _number(tiles), _number(steps), prod(s.extent for s in steps)
         if self.rows == 1:
             row, line = b.index(0), b.add(_up_to(b.mul(tile, each), self.lines - each), step)
@@ -116,7 +117,7 @@ class _Prefetch:
         return For(s.var, s.start, s.stop, self._inside(s.body, region, (), ()), s.kind)
 
     def _region(self, whole: Buffer, context: Context) -> _Region:
-        """What the next iteration reads (the last iteration its own again)."""
+        """Return the region that the next iteration reads (for the last iteration, its own again)."""
         s = self.outer
         inside = context.with_loop(s.var, s.start, s.stop)
         found = accesses(s.body, self.buffer)
@@ -149,8 +150,9 @@ class _Prefetch:
         return _Region(first, rows[-1], count, lines, max(1, LINE // size), self._iterations(s.body) < count * lines)
 
     def _inside(self, s: Stmt, region: _Region, tiles: Sequence[_Step], steps: Sequence[_Step]) -> Stmt:
-        """A statement that asks in the first part that holds the inner loop, and in others over the same range.  Around
-        it are loops over tiles, and loops within an accumulator, or else the last one.
+        """Return a statement that prefetches in the first part with the inner loop, and in others over the same range.
+
+        `tiles` are the loops outside the innermost allocation so far, `steps` the loops inside it.
         """
         if isinstance(s, For):
             return self._asking(s, _Step(s.var, s.start, self._extent(s)), region, tiles, steps)
@@ -166,14 +168,14 @@ class _Prefetch:
         return with_parts(s, tuple(asking.get(id(p), p) for p in parts(s)))
 
     def _holding(self, s: Stmt) -> list[Stmt]:
-        """The parts of a statement that hold the inner loop."""
+        """Return the parts of a statement that hold the inner loop."""
         found = [p for p in parts(s) if holds_loop(p, self.loop)]
         if not found:
             raise self._refuse(f"'{self.outer.var}' does not hold the loop '{self.loop}'", "name an inner loop")
         return found
 
     def _iterations(self, s: Stmt) -> int:
-        """How many iterations the inner loop has in first parts alone."""
+        """Return the number of iterations of the inner loop in first parts alone."""
         own = self._extent(s) if isinstance(s, For) else 1
         if isinstance(s, For) and s.var == self.loop:
             return own
@@ -195,7 +197,7 @@ class _Prefetch:
 
 
 def _number(loops: Sequence[_Step]) -> Expr:
-    """How many iterations of loops in each other went before the one that runs."""
+    """Return the number of iterations of nested loops before the current one."""
     number: Expr = Const(0)
     for s in loops:
         number = b.add(b.mul(number, s.extent), b.sub(b.var(s.loop), s.start))
@@ -203,7 +205,7 @@ def _number(loops: Sequence[_Step]) -> Expr:
 
 
 def _runs_anywhere(e: Expr) -> bool:
-    """Whether an index may be worked out whatever conditions say: it reads nothing, and divides by no zero."""
+    """Return True if an index is safe to compute under any condition: it loads nothing and never divides by zero."""
     nodes = list(walk_expr(e))
     divisors = [n.right for n in nodes if isinstance(n, Binary) and n.op in ("floordiv", "mod")]
     return all(map(_constant, divisors)) and not any(isinstance(n, Load) for n in nodes)

@@ -1,4 +1,4 @@
-"""prefix: a running sum, product, minimum or maximum by vectors."""
+"""prefix: a running sum, product, minimum or maximum by an in-register scan."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from opgen.schedule.reduction import identity
 from opgen.schedule.values import LoopName, Made
 
 MOST = 64
-"""Most lanes."""
+"""Largest number of lanes."""
 OPERATIONS = ("add", "mul", "min", "max")
 
 
@@ -40,7 +40,7 @@ class Prefix(Step):
 
 
 def prefix(kernel: Kernel, loop: str, lanes: int, name: str) -> Kernel:
-    """Take so many steps of a running sum at once: in log2(lanes) rounds each lane gets the sum of those before it.
+    """Take `lanes` steps of a running sum at once: in log2(lanes) rounds each lane gets the sum of those before it.
 
                                          p_all[ramp(0, 0, 4)] = y[0]
         ordered t in 0..n:               ordered p_step in 0..n // 4:
@@ -70,16 +70,16 @@ def prefix(kernel: Kernel, loop: str, lanes: int, name: str) -> Kernel:
 
 @dataclass(frozen=True)
 class Running:
-    """A loop of steps of which each makes an element of the one before and a `term`."""
+    """A loop whose steps each combine the element before with a `term`."""
 
     loop: For
     step: Store
     value: Binary
-    """An operation whose order does not matter, but for rounding, of the term and the element before."""
+    """Operation on the term and the element before; its order does not matter, except for rounding."""
 
     @staticmethod
     def of(s: For, context: Context, primitive: str) -> Running:
-        """Raises ScheduleError if the loop is none."""
+        """Return the running sum of a loop; raises ScheduleError if it has none."""
         step = s.body
         value = step.value if isinstance(step, Store) else None
         if s.kind != "ordered" or not isinstance(step, Store) or step.mask is not None or not isinstance(value, Binary):
@@ -113,7 +113,7 @@ class Running:
         return self.value.right if self.before is self.value.left else self.value.left
 
     def joined(self, before: Expr, after: Expr) -> Expr:
-        """What was so far, and what comes after it, in the order of the operation."""
+        """Return the result so far combined with a later one, in the order of the operation."""
         left, right = (before, after) if self.before is self.value.left else (after, before)
         return Binary(self.value.op, left, right)
 
@@ -145,18 +145,18 @@ class _Vectors:
         return b.block((b.alloc((lines, every), b.block((begin, outer))), *rest))
 
     def _lane(self, *line: int) -> tuple[Expr, ...]:
-        """All lanes of a buffer's line."""
+        """Return the indices of all lanes of a buffer's line."""
         return (*map(Const, line), Ramp(Const(0), Const(1), self.lanes))
 
     def _line(self, number: int) -> Load:
         return Load(self.name, self._lane(number), self.running.value.type.dtype)
 
     def _all(self, at: tuple[Expr, ...]) -> Load:
-        """What there was before these steps, in every lane."""
+        """Return the result before these steps, in every lane."""
         return Load(f"{self.name}_all", at, self.running.value.type.dtype)
 
     def _round(self, number: int) -> Expr:
-        """Each lane with that which stands so many places before it."""
+        """Return each lane combined with the lane `2**number` places before it."""
         apart, line = 1 << number, self._line(number)
         op, dtype = self.running.value.op, line.dtype
         least = b.const(-0.0, dtype) if op == "add" and dtype.is_float else identity(op, line)  # -0.0 + 0.0 is 0.0
@@ -165,7 +165,7 @@ class _Vectors:
         return self.running.joined(Shuffle(line, nothing, order), line)
 
     def _over(self, suffix: str, make: Callable[[Expr], Stmt]) -> For:
-        """Something in each lane."""
+        """Return a vector loop that runs a statement in each lane."""
         name = f"{self.name}_{suffix}"
         return For(name, Const(0), Const(self.lanes), make(b.var(name)), "vector")
 

@@ -1,4 +1,4 @@
-"""The nest that writes an intermediate, element by element."""
+"""The loop nest that writes an intermediate, element by element."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from opgen.schedule.box import Box, redirected
 
 @dataclass(frozen=True)
 class Producer:
-    """Loops each of which holds only the next, and in the last one stores to the buffer and to nothing else.
+    """Perfectly nested loops whose core stores to one buffer only.
 
-    `dimension` says which dimension of the buffer a loop runs along, in every store; in the other dimensions the stores
-    write what they write in each iteration.
+    `dimension` maps each loop to the buffer's dimension that it runs along, in every store.  In the other dimensions,
+    the stores write the same elements in each iteration.
     """
 
     buffer: str
@@ -29,7 +29,7 @@ class Producer:
 
     @staticmethod
     def of(s: Stmt, buffer: str) -> Producer | str:
-        """The nest that a statement is, or why it is none."""
+        """Return the loop nest of a statement, or the reason why it does not qualify."""
         loops: list[For] = []
         while isinstance(s, For):
             loops.append(s)
@@ -52,13 +52,15 @@ class Producer:
         return Producer(buffer, tuple(loops), s, dimension)
 
     def covering(self, region: Box, shape: tuple[Expr, ...]) -> Box:
-        """The region, whole in the dimensions along which no loop runs."""
+        """Return the region, extended to whole dimensions where no loop runs along them."""
         looped = set(self.dimension.values())
         low = tuple(x if d in looped else Const(0) for d, x in enumerate(region.low))
         return Box(low, tuple(x if d in looped else shape[d] for d, x in enumerate(region.extents)))
 
     def restricted(self, region: Box, context: Context) -> Stmt:
-        """The nest over a region only, written to a buffer that holds just that; `context` is where it will stand."""
+        """Return the loop nest over a region only, writing to a buffer of that size; `context` holds at its new
+        place.
+        """
         values: dict[str, Expr] = {}
         kept: list[tuple[For, Expr | None]] = []
         for loop in self.loops:
@@ -80,7 +82,7 @@ class Producer:
 
 
 def _dimensions(store: Store, loops: list[str]) -> dict[str, int] | None:
-    """The dimension that each loop alone runs along, one step an iteration; None if a loop has none."""
+    """Return the dimension that each loop alone runs along, one step an iteration; None if a loop has none."""
     found: dict[str, int] = {}
     for d, index in enumerate(store.indices):
         if isinstance(index, Var) and index.name in loops and index.name not in found:
@@ -91,7 +93,7 @@ def _dimensions(store: Store, loops: list[str]) -> dict[str, int] | None:
 
 
 def _missing(place: Expr, loop: For, context: Context) -> Expr | None:
-    """The condition that a place is one of the loop's, as far as it is not known."""
+    """Return the part of the condition "the place is in the loop's range" that is not known to hold."""
     result: Expr | None = None
     for condition in (b.compare("ge", place, loop.start), b.compare("lt", place, loop.stop)):
         if not context.proves(condition):

@@ -31,8 +31,9 @@ class Recode(Step):
 
 
 def recode(kernel: Kernel, buffer: str, name: str) -> Kernel:
-    """Read an input of int8 or uint8 from a copy of the other of these types, made before anything else; or keep a
-    local buffer in that type.
+    """Read an int8 or uint8 input from a copy in the other of these types, or keep a local buffer in that type.
+
+    The copy is made before anything else.
 
                                                   alloc x_signed: int8[c]
         for k: use(int32(x[k]))         ->        for i in 0..c: x_signed[i] = int8(int32(x[i]) - 128)
@@ -82,10 +83,10 @@ def recode(kernel: Kernel, buffer: str, name: str) -> Kernel:
 
 
 def _shifted(e: Expr, by: int, of: DType) -> Expr:
-    """An integer of 8 bits and so much, as one of the other sign."""
+    """Return an 8-bit integer plus `by`, in the type of the other sign."""
     return b.cast(of, b.add(b.cast(INT32, e), Const(by, Type(INT32, e.type.lanes))))
 
 
 def _is_cast(e: Expr, buffer: str) -> bool:
-    """Whether it is an element of a buffer as int32."""
+    """Return True if an expression is an element of a buffer, cast to int32."""
     return isinstance(e, Cast) and e.type.dtype == INT32 and isinstance(e.operand, Load) and e.operand.buffer == buffer

@@ -1,4 +1,4 @@
-"""A reduction whose outermost loop is to go outside loops over results: what there is, and why it might stay."""
+"""Reductions whose outermost loop is to move outside loops over results, with reasons to refuse."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ from opgen.schedule.loops import is_independent
 
 
 class Reduction(NamedTuple):
-    """Loops over results, outermost first; the accumulator that the last one holds, how it starts, the conditions
-    around the loop of the reduction, that loop, what is made of its result, a store of that (all are to the same
-    place), and the accumulator's value.
+    """Parts of a reduction inside loops over results.
+
+    `around` are the loops over results, outermost first.  `acc` is the accumulator in the last one, and `start` its
+    initialisation.  `conditions` are around `loop`, the loop of the reduction.  `end` is the epilogue, and `result` one
+    of its stores, all of them to the same place.  `kept` is the accumulator's value.
     """
 
     around: list[For]
@@ -30,7 +32,7 @@ class Reduction(NamedTuple):
     kept: Load
 
     def inside(self, start: Stmt, end: Stmt) -> Stmt:
-        """The loops over results around one step of the reduction's loop, which begins and ends otherwise."""
+        """Return the loops over results around one step of the reduction's loop, with another start and end."""
         body = self.loop.body
         for condition in reversed(self.conditions):
             body = If(condition, body)
@@ -42,8 +44,9 @@ class Reduction(NamedTuple):
 
 @dataclass(frozen=True)
 class Search:
-    """What `primitive` moves `loop` out of; results may be `narrow`, of another type than the accumulator, if they are
-    not what sums wait in.
+    """Search for the reduction that `primitive` moves `loop` out of.
+
+    `narrow` allows results of another type than the accumulator, for steps that do not keep partial sums in them.
     """
 
     kernel: Kernel
@@ -55,7 +58,7 @@ class Search:
         return ScheduleError(f"{self.primitive} {self.loop}: {reason}", help)
 
     def run(self, s: For, context: Context) -> Reduction:
-        """The reduction inside loops over results of which `s` is the outermost."""
+        """Return the reduction inside loops over results; `s` is the outermost of them."""
         around, core = self._results(s, context)
         found = self._core(around, core)
         if any(o.name == found.result.buffer and o.space == "streamed" for o in self.kernel.outputs):
@@ -64,7 +67,7 @@ class Search:
         return found
 
     def _results(self, s: For, context: Context) -> tuple[list[For], Alloc]:
-        """The loops over results, outermost first, and what the last one holds."""
+        """Return the loops over results, outermost first, and the body of the last one."""
         around: list[For] = []
         body: Stmt = s
         while isinstance(body, For):
@@ -115,7 +118,7 @@ class Search:
 
 
 def _stores_once(end: Stmt) -> bool:
-    """Whether what is made of a result is stored in any case, to one place."""
+    """Return True if the epilogue stores in any case, and to one place."""
     if isinstance(end, If):
         places = {(s.buffer, s.indices, s.mask) for s in stores(end)}
         return end.otherwise is not None and len(places) == 1 and all(map(_stores_once, (end.then, end.otherwise)))
@@ -123,7 +126,7 @@ def _stores_once(end: Stmt) -> bool:
 
 
 def operation(s: Store) -> BinaryOp | None:
-    """The operation by which a store adds one step to what it stores to."""
+    """Return the operation by which a store accumulates one step; None if it does not."""
     target = Load(s.buffer, s.indices, s.value.type.dtype)
     match s.value:
         case Binary(op="add" | "mul" | "min" | "max" as op, left=left) if left == target:
@@ -134,7 +137,7 @@ def operation(s: Store) -> BinaryOp | None:
 
 
 def identity(op: BinaryOp, like: Expr) -> Expr:
-    """What changes nothing: 0, 1, or the greatest or least value of the type."""
+    """Return the identity of an operation: 0, 1, or the greatest or least value of the type."""
     dtype = like.type.dtype
     if op in ("add", "mul"):
         return b.const(0 if op == "add" else 1, dtype)

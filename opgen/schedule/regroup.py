@@ -24,15 +24,15 @@ class Regroup(Step):
 
 
 def regroup(kernel: Kernel, loop: str, inside: str) -> Kernel:
-    """Take the terms of sums block by block: one loop of a sum goes inside another that it holds.
+    """Take the terms of sums block by block: one loop of a sum moves inside another that it holds.
 
         for y in 0..h:                          for x_o in 0..w:
           for x_o in 0..w:                        for y in 0..h:
             for x_i in 0..4:              ->        for x_i in 0..4:
               acc = fma(a(y, x), b(y), acc)           acc = fma(a(y, x), b(y), acc)
 
-    All that the loop holds must be steps of sums, each into an element that nothing else there reads.  The order of the
-    sums changes, always in the same way: the result depends neither on lanes nor on threads.
+    The loop must hold only steps of sums, each into an element that nothing else there reads.  The order of the sums
+    changes, always in the same way: the result depends neither on lanes nor on threads.
     """
     require_loops(kernel, "regroup", [loop, inside])
     if loop == inside:
@@ -53,7 +53,7 @@ def regroup(kernel: Kernel, loop: str, inside: str) -> Kernel:
 
 
 def _require_sums(s: For) -> None:
-    """Refuse a loop that does anything but add terms, or that reads what it adds up."""
+    """Refuse a loop that does more than add terms, or that reads its own sums."""
     kinds = {p.kind for p in loops_in(s)}
     if kinds != {"serial"}:
         raise ScheduleError(f"regroup {s.var}: a loop there is already {max(kinds - {'serial'})}", "regroup before")
@@ -69,7 +69,7 @@ def _require_sums(s: For) -> None:
 
 
 def _adds(s: Store) -> bool:
-    """Whether a store adds one term to what it stores to."""
+    """Return True if a store adds one term to the element that it stores to."""
     target = Load(s.buffer, s.indices, s.value.type.dtype, s.mask)
     match s.value:
         case Binary(op="add", left=left):

@@ -1,4 +1,4 @@
-"""relay: a running sum in blocks, each of which begins with the sum of all blocks before."""
+"""relay: a blocked scan: a running sum whose blocks each begin with the sum of all blocks before."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from opgen.schedule.reduction import identity
 from opgen.schedule.values import LoopName, Made
 
 MOST = 1 << 16
-"""Most blocks."""
+"""Largest number of blocks."""
 
 
 @primitive("sums", "relay t 4096 -> t_o, before", reorders_sums=True)
@@ -36,7 +36,7 @@ class Relay(Step):
 
 
 def relay(kernel: Kernel, loop: str, size: int, outer: str, name: str) -> Kernel:
-    """A running sum in blocks of `size` steps: their sums, the sums of these, then each block by itself.
+    """Make a running sum in blocks of `size` steps: their sums, the sums of these, then each block by itself.
 
                                          alloc p[n // 8]
                                          p[0] = y[0]
@@ -51,8 +51,8 @@ def relay(kernel: Kernel, loop: str, size: int, outer: str, name: str) -> Kernel
                                            ordered t in 1..8: y[t_o*8 + t + 1] = x[t_o*8 + t] + y[t_o*8 + t]
                                          ordered p_rest in n // 8 * 8..n: as before
 
-    The iterations of `p_sum` are independent, and so are those of `t_o`.  What is added is read twice.  The order in
-    which terms are added changes, always in the same way.
+    The iterations of `p_sum` are independent, and so are those of `t_o`.  The terms are read twice.  The order in which
+    terms are added changes, always in the same way.
     """
     require_loops(kernel, "relay", [loop])
     names = [name, *(f"{name}_{end}" for end in ("sum", "term", "acc", "step", "rest")), outer]
@@ -87,14 +87,14 @@ class _Blocks:
         return b.alloc(buffer, b.block((*made, *(others if self.count % self.size else ()))))
 
     def _at(self, block: Expr, step: Expr | int) -> Expr:
-        """The place of a step of a block."""
+        """Return the place of a step of a block."""
         return fold_all(b.add(self.running.loop.start, b.add(b.mul(block, self.size), step)))
 
     def _load(self, buffer: str, *indices: Expr) -> Load:
         return Load(buffer, indices, self.running.value.type.dtype)
 
     def _sums(self, blocks: int) -> Stmt:
-        """The sum of each block but the last."""
+        """Return the code for the sum of each block but the last."""
         block, term = b.var(f"{self.name}_sum"), b.var(f"{self.name}_term")
         acc = Buffer(f"{self.name}_acc", self.running.value.type.dtype, (), "register")
         so_far = self._load(acc.name)
@@ -107,13 +107,13 @@ class _Blocks:
         return For(block.name, Const(0), Const(blocks), b.alloc(acc, b.block(body)))
 
     def _offsets(self, blocks: int) -> Stmt:
-        """All that is before each block."""
+        """Return the code for the sum of everything before each block."""
         step = b.var(f"{self.name}_step")
         value = self.running.joined(self._load(self.name, step), self._load(self.name, b.add(step, 1)))
         return For(step.name, Const(0), Const(blocks), Store(self.name, (b.add(step, 1),), value), "ordered")
 
     def _each(self, blocks: int) -> Stmt:
-        """Each block: its first step from what is before it, then the others."""
+        """Return the code for each block: its first step from the sum before it, then the others."""
         s, block = self.running.loop, b.var(self.outer)
         first = self._at(block, 0)
         value = self.running.joined(self._load(self.name, block), self._term(first))

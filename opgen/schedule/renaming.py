@@ -10,7 +10,7 @@ from opgen.loop.walk import map_stmt, walk
 
 
 def suffixed_names(s: Stmt, suffix: str) -> dict[str, str]:
-    """For each name that a statement declares, the copy's."""
+    """Return the copy's name for each name that a statement declares."""
     names: dict[str, str] = {}
     for p in walk(s):
         match p:
@@ -24,7 +24,7 @@ def suffixed_names(s: Stmt, suffix: str) -> dict[str, str]:
 
 
 def renamed(s: Stmt, names: Mapping[str, str], values: Mapping[str, Expr]) -> Stmt:
-    """The statement under other names, with values in the place of parameters."""
+    """Return the statement under other names, with parameters replaced by values."""
 
     def expr(e: Expr) -> Expr:
         if isinstance(e, Var):

@@ -56,7 +56,7 @@ def _neighbours_exchanged(loops: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 def reorder(kernel: Kernel, loops: Sequence[str]) -> Kernel:
     """Nest loops in the given order, outermost first.
 
-    A loop moves inwards past another through whatever stands between them:
+    A loop moves inwards past another, through the statements between them:
 
         for i:                                  alloc acc[ni]
           alloc acc                      ->     for i: acc[i] = 0
@@ -64,11 +64,12 @@ def reorder(kernel: Kernel, loops: Sequence[str]) -> Kernel:
           for r: acc = f(acc, i, r)               for i: acc[i] = f(acc[i], i, r)
           y[i] = acc                            for i: y[i] = acc[i]
 
-    It distributes over a block's statements, exchanges places with a loop whose bounds do not depend on it, gives a
-    buffer that it moves past one element an iteration, and takes conditions that depend on it along, but for what an
-    `and` of them begins with that does not.  Loops that already stand further in stay there, loops that are not named
-    stay where they are.  A loop that moves must be independent, or pass nothing but loops that are, also with it inside
-    them; it goes inside conditions that are the same for all its iterations.
+    It is distributed over a block's statements, and exchanged with a loop whose bounds do not depend on it.  A buffer
+    that it moves past gets one element an iteration.  Conditions that depend on it move along, except the leading terms
+    of an `and` that do not.  Loops that are already further in stay there; loops that are not named stay, too.
+
+    A loop that moves must be independent, or pass only loops that are, also with it inside them.  It goes inside
+    conditions that are the same for all its iterations.
     """
     require_loops(kernel, "reorder", loops)
     twice = [name for i, name in enumerate(loops) if name in loops[:i]]
@@ -99,14 +100,14 @@ def _sink_below(kernel: Kernel, name: str, below: frozenset[str]) -> Kernel:
 
 
 def sunk(s: For, below: frozenset[str]) -> Stmt:
-    """The loop moved inside others that it holds, whatever its iterations do to each other."""
+    """Return the loop moved inside others that it holds, without a check of dependences."""
     return _Sink(s, below).run()
 
 
 def _accumulates(s: For) -> bool:
-    """Whether some element may be written in several iterations: such a loop is not independent.
+    """Return True if several iterations may write some element: such a loop is not independent.
 
-    It is read and written in each of them, or what is loaded says where it is.
+    The element is read and written in each of them, or loaded data decides where it is.
     """
     own = {o.name for o in buffers_in(s)}
     kept = [p for p in stores(s) if p.buffer not in own]
@@ -115,13 +116,14 @@ def _accumulates(s: For) -> bool:
 
 
 def _reads(e: Expr, s: Store) -> bool:
-    """Whether an expression reads the element that a statement stores to."""
+    """Return True if an expression reads the element that a statement stores to."""
     return any(isinstance(n, Load) and (n.buffer, n.indices) == (s.buffer, s.indices) for n in walk_expr(e))
 
 
 def _exchanged(s: For, below: frozenset[str], context: Context) -> Stmt | None:
-    """The loop inside independent ones: each keeps its own order of the loop's iterations; None if one is not, or if a
-    condition reads what iterations write.
+    """Return the loop moved inside independent ones, each with its own order of the loop's iterations.
+
+    None if one of them is not independent, or if a condition reads data that iterations write.
     """
     written = {p.buffer for p in stores(s)}
     for p in _above(s, below):
@@ -141,7 +143,7 @@ def _exchanged(s: For, below: frozenset[str], context: Context) -> Stmt | None:
 
 
 def _above(s: Stmt, below: frozenset[str]) -> Iterator[Stmt]:
-    """The statements that a loop passes on its way inwards, as far as each holds only the next."""
+    """Yield the statements that a loop passes on its way inwards, as far as each holds only the next."""
     while _contains(s, below):
         yield s
         if not isinstance(s, For | If):
@@ -155,7 +157,7 @@ def _contains(s: Stmt, names: frozenset[str]) -> bool:
 
 @dataclass(frozen=True)
 class _Sink:
-    """Moves one loop below others."""
+    """Move of one loop below others."""
 
     loop: For
     below: frozenset[str]
@@ -170,7 +172,7 @@ class _Sink:
         return self.loop.var in free_vars(e)
 
     def _sink(self, s: Stmt, guards: tuple[Expr, ...]) -> Stmt:
-        """The loop over `s` under the guards, moved inwards as far as there are loops to pass."""
+        """Return the loop over `s` under the guards, moved inwards as far as there are loops to pass."""
         if not _contains(s, self.below):
             return self._leaf(s, guards)
         match s:
@@ -195,7 +197,7 @@ class _Sink:
         return self._within(s)
 
     def _within(self, s: Stmt) -> Stmt:
-        """The loop over `s`, inside conditions that are the same for all its iterations."""
+        """Return the loop over `s`, inside conditions that are the same for all its iterations."""
         same = isinstance(s, If) and s.otherwise is None and not self._depends(s.condition)
         if isinstance(s, If) and same and not reads_memory(s.condition):
             return If(s.condition, self._within(s.then))
@@ -223,14 +225,14 @@ class _Sink:
         return self._sink(expand(s.body, {s.var.name: s.value}), guards)
 
     def _require_stable(self, e: Expr, body: Stmt) -> None:
-        """What is evaluated later, and more often, must still have the same value."""
+        """Refuse an expression whose value may change before its later evaluations."""
         written = {p.buffer for p in stores(body)}
         changed = sorted({n.buffer for n in walk_expr(e) if isinstance(n, Load)} & written)
         if changed:
             raise self._refuse(f"it would have to take along a value of '{changed[0]}', which is written below")
 
     def _alloc(self, s: Alloc, guards: tuple[Expr, ...]) -> Stmt:
-        """One element an iteration: a new first dimension."""
+        """Give each buffer one element an iteration, by a new first dimension."""
         count, body, made = extent(self.loop), s.body, []
         position = fold_all(b.sub(b.var(self.loop.var), self.loop.start))
         for buffer in s.buffers:
@@ -246,7 +248,7 @@ class _Sink:
 
 
 def _with_dimension(s: Stmt, name: str, position: Expr) -> Stmt:
-    """Accesses of a buffer with one more index in front."""
+    """Put one more index in front of the accesses of a buffer."""
 
     def expr(e: Expr) -> Expr:
         if isinstance(e, Load) and e.buffer == name:

@@ -1,4 +1,4 @@
-"""rfactor: a reduction in several partial results side by side."""
+"""rfactor: a reduction in several adjacent partial results."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from opgen.schedule.reduction import identity, operation
 from opgen.schedule.values import LoopName, Made
 
 MOST = 4096
-"""Most partial results: they lie on the stack."""
+"""Largest number of partial results, which are on the stack."""
 
 
 @primitive("sums", "rfactor j 64 -> acc_partial", reorders_sums=True)
@@ -47,7 +47,7 @@ class Rfactor(Step):
 
 
 def rfactor(kernel: Kernel, loop: str, factor: int, partial: str) -> Kernel:
-    """Reduce into `factor` partial results, every factor-th step into the same, and those by a tree at the end.
+    """Reduce into `factor` partial results, every factor-th step into the same one, and these by a tree at the end.
 
                                       alloc partial[4]
                                       for partial_i in 0..4: partial[partial_i] = 0
@@ -104,7 +104,7 @@ class _Plan:
         return [1 << k for k in reversed(range(self.factor.bit_length() - 1))]
 
     def run(self, body: Stmt) -> Stmt:
-        """The program with the reduction rewritten where its accumulator lives."""
+        """Return the program with the reduction rewritten where its accumulator is allocated."""
         acc, done = self.store.buffer, []
 
         def visit(s: Stmt) -> Stmt:
@@ -123,7 +123,7 @@ class _Plan:
         return b.block(self._wrapped(p) if holds_loop(p, self.loop.var) else p for p in statements)
 
     def _wrapped(self, s: Stmt) -> Stmt:
-        """The reduction's outermost loop, and what goes before and after it."""
+        """Return the reduction's outermost loop, with the code before and after it."""
         acc, at = self.store.buffer, self.store.indices
         if any(free_vars(i) & {p.var for p in loops_in(s)} for i in at):
             raise ScheduleError(f"rfactor {self.loop.var}: its steps do not all go to the same element")
@@ -150,7 +150,7 @@ class _Plan:
         return Store(self.partial, (to,), Binary(self.op, left, right))
 
     def _steps(self, s: For) -> Stmt:
-        """The loop in two: the inner one walks along the partial results."""
+        """Return the loop split in two; the inner one runs along the partial results."""
         outer, inner = b.var(f"{s.var}_o"), b.var(f"{s.var}_l")
         n = extent(s)
         begin = b.add(b.mul(outer, self.factor), inner)

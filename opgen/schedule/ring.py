@@ -1,4 +1,4 @@
-"""ring: rows of a buffer that later steps of a recurrence do not read are used again."""
+"""ring: reuse of a buffer's rows that later steps of a recurrence do not read."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Ring(Step):
 
 
 def ring(kernel: Kernel, buffer: str, dimension: int, rows: int) -> Kernel:
-    """Keep so many rows of what each step of a recurrence makes, in place of all.
+    """Keep the last `rows` rows that the steps of a recurrence compute, rather than all.
 
         alloc u[21, 64]                            alloc u[2, 64]
         for j: u[0, j] = x[j]                      for j: u[0, j] = x[j]
@@ -38,9 +38,9 @@ def ring(kernel: Kernel, buffer: str, dimension: int, rows: int) -> Kernel:
           for j: u[t + 1, j] = f(u[t, j])            for j: u[(t + 1) % 2, j] = f(u[t % 2, j])
         for j: y[j] = u[20, j]                     for j: y[j] = u[0, j]
 
-    Refused unless one loop over steps, with constant bounds, stores one row at each, no read is of a row that was
-    overwritten, and nothing else than constant rows is read or stored outside of that loop.  Loops around the steps
-    must each have a dimension of the buffer of their own.
+    Refused unless one loop over steps, with constant bounds, stores one row in each step, and no overwritten row is
+    read.  Outside that loop, only constant rows may be read or stored.  Each loop around the steps must have a
+    dimension of the buffer of its own.
     """
     found = [o for o in buffers_in(kernel.body) if o.name == buffer]
     if len(found) != 1:
@@ -66,7 +66,10 @@ def ring(kernel: Kernel, buffer: str, dimension: int, rows: int) -> Kernel:
 
 
 def rows_needed(kernel: Kernel, buffer: Buffer) -> tuple[int, int] | None:
-    """The dimension of a buffer along which steps go, and the number of rows that they need; None if there is none."""
+    """Return the dimension of a buffer along which steps go, and the number of rows that they need.
+
+    None if there is no such dimension.
+    """
     for dimension in range(len(buffer.shape)):
         accesses = [a for a in _accesses(kernel.body, buffer.name, ()) if a.steps is not None]
         offsets = [_offset(a.indices[dimension], a.steps.var) for a in accesses if a.steps is not None]
@@ -83,7 +86,7 @@ def rows_needed(kernel: Kernel, buffer: Buffer) -> tuple[int, int] | None:
 
 @dataclass(frozen=True)
 class _Access:
-    """A load or store, and the loops around it that stand within the buffer's life, outermost first."""
+    """A load or store, and the loops around it within the buffer's allocation, outermost first."""
 
     indices: tuple[Expr, ...]
     is_store: bool
@@ -95,7 +98,7 @@ class _Access:
 
     @property
     def outside(self) -> tuple[For, ...]:
-        """The loops around that over the steps."""
+        """The loops around the loop over steps."""
         return self.around[: next(n for n, s in enumerate(self.around) if s.kind == "ordered")]
 
 
@@ -106,7 +109,7 @@ class _Ring:
     rows: int
 
     def check(self, kernel: Kernel) -> None:
-        """Refuse what would read another row than it does."""
+        """Refuse a ring in which an access would find another row."""
         size = self.buffer.shape[self.dimension] if 0 <= self.dimension < len(self.buffer.shape) else None
         if not isinstance(size, Const) or not 0 < self.rows < int(size.value):
             raise self._refuse(f"dimension {self.dimension} has not more than {self.rows} rows")
@@ -123,7 +126,7 @@ class _Ring:
         self._require_outside(accesses, steps, stored)
 
     def _require_steps(self, within: Sequence[_Access], steps: For) -> int:
-        """The offset at which each step stores; no row that is read has been overwritten by then."""
+        """Return the offset at which each step stores; refuse reads of rows that are overwritten by then."""
         offsets = [(_offset(a.indices[self.dimension], steps.var), a.is_store) for a in within]
         stored = {n for n, is_store in offsets if is_store}
         if None in {n for n, _ in offsets} or len(stored) != 1:
@@ -134,7 +137,7 @@ class _Ring:
         return at
 
     def _require_own(self, loops: Sequence[For], accesses: Sequence[_Access]) -> None:
-        """Each loop around the steps has a dimension along which it goes by itself, the same for all accesses in it."""
+        """Check that each loop around the steps alone indexes one dimension, the same for all accesses in it."""
         for s in loops:
             inside = [a for a in accesses if any(p is s for p in a.around)]
             if not any(all(a.indices[n] == b.var(s.var) for a in inside) for n in range(len(self.buffer.shape))):
@@ -168,7 +171,7 @@ def _at(indices: tuple[Expr, ...], dimension: int, count: Expr) -> tuple[Expr, .
 
 
 def _offset(e: Expr, loop: str) -> int | None:
-    """The constant c of an index that is the loop's variable plus c."""
+    """Return the constant c of an index that is the loop's variable plus c."""
     form = linear(e, loop) if e.type.lanes == 1 else None
     if form is None or form[0] != Const(1) or not isinstance(form[1], Const):
         return None
@@ -176,7 +179,7 @@ def _offset(e: Expr, loop: str) -> int | None:
 
 
 def _accesses(s: Stmt, buffer: str, around: tuple[For, ...]) -> Iterator[_Access]:
-    """All accesses, in program order, the loads of a statement before its store."""
+    """Yield all accesses, in program order, the loads of a statement before its store."""
     if buffer not in touched(s):
         return
     for e in (n for whole in expressions(s) for n in walk_expr(whole)):

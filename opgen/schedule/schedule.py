@@ -1,4 +1,4 @@
-"""A schedule: steps that are taken in order, as data."""
+"""Schedules as data: steps that are taken in order."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ class Schedule:
 
 
 def parse_schedule(text: str, name: str = "<schedule>") -> Schedule:
-    """A schedule from its text; a ScheduleError shows the place of a mistake."""
+    """Return a schedule from its text; a ScheduleError shows the place of a mistake."""
     return Schedule(parse_steps(text, name))
 
 
 def apply(kernel: Kernel, schedule: Schedule, *, check: bool = True) -> Kernel:
-    """The kernel after all steps; verified after each unless `check` is off.
+    """Return the kernel after all steps, verified after each unless `check` is off.
 
-    A step that is illegal, or makes more of the kernel than is sensible (`limits.py`), raises ScheduleError, with its
-    place if the schedule was read from a text.
+    A step that is illegal, or exceeds the limits (`limits.py`), raises ScheduleError, with its place if the schedule
+    was read from a text.
     """
     return snapshots(kernel, schedule, check=check)[-1][1]
 
 
 def snapshots(kernel: Kernel, schedule: Schedule, *, check: bool = True) -> list[tuple[str, Kernel]]:
-    """The kernel before all steps and after each, by the step's text."""
+    """Return the kernel before all steps and after each, with the step's text."""
     with kept_proofs():
         return [("lowered", kernel), *_run(kernel, schedule, check)]
 

@@ -1,4 +1,4 @@
-"""separate: a sum of products over several indices, one of them after the other."""
+"""separate: a sum of products over several indices, summed over one after the other."""
 
 from __future__ import annotations
 
@@ -57,11 +57,10 @@ def separate(kernel: Kernel, loop: str, name: str) -> Kernel:
                 acc += u[y, r] * v[x, s]                     acc += u[y, r] * first[i[y, r], x]
                        * image[i[y, r], j[x, s]]
 
-    Of what depends on the loop, the other indices of the sum may choose elements of tensors alone, by subscripts that
-    do not depend on the loop (`i[y, r]`); conditions may depend on the loop or on these indices, not on both.  The
-    order of the sum changes, always in the same way, and a product of some factors of a term may overflow by itself.
-    A floating sum over the loop must have a term wherever it is read: a sum of no terms, 0, times an infinite factor is
-    no number.
+    The other indices of the sum may choose elements of tensors that depend on the loop, but only by subscripts that do
+    not (`i[y, r]`).  Conditions may depend on the loop or on these indices, not on both.  The order of the sum changes,
+    always in the same way.  A product of some factors of a term may overflow by itself.  A floating sum over the loop
+    must have a term wherever it is read: an empty sum, 0, times an infinite factor is NaN.
     """
     require_loops(kernel, "separate", [loop])
     found = parted(kernel, loop)
@@ -70,7 +69,7 @@ def separate(kernel: Kernel, loop: str, name: str) -> Kernel:
     buffer, made = found.first(name)
     _require_inside(kernel, found, made)
     rest = found.rest(name)
-    if found.when:  # they may have guarded what is read without them now
+    if found.when:  # they may have guarded reads that are now unconditional
         _require_inside(kernel, found, found.around_rest(rest), new=name)
     body = map_stmt(kernel.body, stmt=lambda s: rest if s is found.whole else s)
     return with_body(kernel, before_nest(body, found.kept, [buffer], [made]))
@@ -78,7 +77,7 @@ def separate(kernel: Kernel, loop: str, name: str) -> Kernel:
 
 @dataclass(frozen=True)
 class Place:
-    """A subscript by which other indices of the sum choose, and the size of what it chooses from."""
+    """A subscript by which other indices of the sum choose, and the size of the dimension they choose from."""
 
     subscript: Expr
     size: Expr
@@ -86,7 +85,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Parted:
-    """A sum of products: what depends on one of its loops, and what does not.
+    """A sum of products, divided into the parts that depend on one of its loops and the parts that do not.
 
     `around` are the loops over results, `terms` those of the sum, outermost first.  `inner` and `when` are the factors
     and conditions that depend on the loop, `outer` and `otherwise` the others.
@@ -105,9 +104,9 @@ class Parted:
 
     @property
     def along(self) -> list[tuple[str, Expr, Expr]]:
-        """The dimensions of what is summed first: loops' names without a prefix, sizes, and the places that are read.
+        """Dimensions of the first sums: loops' names without a prefix, sizes, and the places that are read.
 
-        Places stand where the loop over results stands that chooses among them.
+        A place has the position of the loop over results that chooses it.
         """
         chosen = {p.subscript: b.index(0) for p in self.places}
         used = {n for e in (*self.inner, *self.when) for n in free_vars(_placed(e, chosen))}
@@ -129,11 +128,11 @@ class Parted:
         return next(s.var for s in self.terms if s is not self.loop)
 
     def names(self, name: str) -> list[str]:
-        """What is named anew."""
+        """Return the new names."""
         return [name, f"{name}_acc", f"{name}_{self.loop.var}", *(f"{name}_{n}" for n, _, _ in self.along)]
 
     def first(self, name: str) -> tuple[Buffer, Stmt]:
-        """Where the sums over the loop are kept, and the nest that makes them."""
+        """Return the buffer of the sums over the loop, and the loop nest that computes them."""
         dtype = self.store.value.type.dtype
         acc = Buffer(f"{name}_acc", dtype, (), "register")
         so_far = Load(acc.name, (), dtype)
@@ -149,11 +148,11 @@ class Parted:
         return Buffer(name, dtype, tuple(size for _, size, _ in self.along), "heap"), made
 
     def read(self, name: str) -> Load:
-        """What the sum over the other indices reads of what was summed first."""
+        """Return the first sum that the sum over the other indices reads."""
         return Load(name, tuple(here for _, _, here in self.along), self.store.value.type.dtype)
 
     def rest(self, name: str) -> Stmt:
-        """The sum over the other indices, of what was summed first."""
+        """Return the sum of the first sums over the other indices."""
         dtype = self.store.value.type.dtype
         so_far = Load(self.store.buffer, self.store.indices, dtype)
         step: Stmt = Store(self.store.buffer, self.store.indices, _added(so_far, [*self.outer, self.read(name)]))
@@ -163,14 +162,14 @@ class Parted:
         return step
 
     def around_rest(self, rest: Stmt) -> Stmt:
-        """The sum over the other indices in the loops over results."""
+        """Return the sum over the other indices, `rest`, in the loops over results."""
         for s in reversed(self.around):
             rest = For(s.var, s.start, s.stop, rest)
         return rest
 
 
 def parted(kernel: Kernel, loop: str) -> Parted:
-    """The sum that a loop is part of; raises ScheduleError if it cannot be separated."""
+    """Return the sum that a loop is part of; raises ScheduleError if it cannot be separated."""
     path = _path(kernel.body, loop)
     steps = list(stores(path[-1])) if path else []
     homes = (k for k, s in enumerate(path) if isinstance(s, Alloc))
@@ -201,7 +200,7 @@ def parted(kernel: Kernel, loop: str) -> Parted:
 
 
 def _path(body: Stmt, loop: str) -> list[Stmt]:
-    """The statements around a loop, outermost first, and the loop."""
+    """Return the statements around a loop, outermost first, and the loop."""
     found = [s for s in loops_in(body) if s.var == loop]
     if len(found) != 1:
         raise _refusal(loop, f"there are {len(found)} loops of that name")
@@ -212,7 +211,7 @@ def _path(body: Stmt, loop: str) -> list[Stmt]:
 
 
 def _terms(loop: str, whole: Stmt) -> tuple[tuple[For, ...], tuple[Expr, ...], Store]:
-    """The loops of a sum, the conditions between them, and what they repeat."""
+    """Return the loops of a sum, the conditions between them, and the store that they repeat."""
     terms: list[For] = []
     conditions: list[Expr] = []
     s = whole
@@ -231,14 +230,14 @@ def _terms(loop: str, whole: Stmt) -> tuple[tuple[For, ...], tuple[Expr, ...], S
 
 
 def _parted(condition: Expr) -> list[Expr]:
-    """What must hold for a condition to hold, one by one."""
+    """Return the terms of a conjunction."""
     if isinstance(condition, Binary) and condition.op == "and":
         return _parted(condition.left) + _parted(condition.right)
     return [condition]
 
 
 def _factors(loop: str, store: Store) -> list[Expr]:
-    """The factors of the product that a store adds to what it stores to."""
+    """Return the factors of the product that a store accumulates."""
     so_far = Load(store.buffer, store.indices, store.value.type.dtype)
     match store.value:
         case Call("fma", (x, y, last)) if last == so_far:
@@ -257,7 +256,9 @@ def _multiplied(e: Expr) -> list[Expr]:
 
 
 def _require_sum(kernel: Kernel, loop: str, terms: Sequence[For], conditions: Sequence[Expr], store: Store) -> None:
-    """Refuse what is no sum over all its loops into one element, and loops that share their names with others."""
+    """Refuse anything but a sum over all its loops into one element; refuse loops that share their names with
+    others.
+    """
     for s in terms:
         if any(s.var in free_vars(i) for i in store.indices):
             raise _refusal(loop, f"what it adds to depends on '{s.var}'")
@@ -272,8 +273,9 @@ def _require_sum(kernel: Kernel, loop: str, terms: Sequence[For], conditions: Se
 
 
 def _require_terms(kernel: Kernel, found: Parted) -> None:
-    """Refuse floating sums over the loop that are not known to have a term, for all that they are made for: one that
-    the first, the middle or the last iteration adds, as those of windows that are padded at both ends have.
+    """Refuse floating sums over the loop that may have no term.
+
+    A sum has one if the first, middle or last iteration adds it, as in windows that are padded at both ends.
     """
     if not found.store.value.type.dtype.is_float:
         return
@@ -288,7 +290,9 @@ def _require_terms(kernel: Kernel, found: Parted) -> None:
 
 
 def _require_free(kernel: Kernel, found: Parted) -> None:
-    """Refuse loops whose ranges depend on others, and what depends on more than loops and parameters."""
+    """Refuse loops whose ranges depend on others, conditions on two loops of the sum, and reads of data written
+    there.
+    """
     loops = {s.var for s in (*found.around, *found.terms)}
     for s in (*found.around, *found.terms):
         if (free_vars(s.start) | free_vars(s.stop)) & loops or s.start != b.index(0):
@@ -305,7 +309,7 @@ def _require_free(kernel: Kernel, found: Parted) -> None:
 
 
 def _note_places(kernel: Kernel, e: Expr, found: Parted) -> None:
-    """Note the subscripts by which other loops of the sum choose what a factor reads."""
+    """Record the subscripts by which other loops of the sum choose the elements of a factor."""
     others = {s.var for s in found.terms if s is not found.loop}
     if not others & free_vars(e):
         return
@@ -337,7 +341,7 @@ def _fresh(name: str, taken: set[str]) -> str:
 
 
 def _placed(e: Expr, chosen: Mapping[Expr, Expr]) -> Expr:
-    """A factor that is read at any place in place of those that other loops of the sum choose."""
+    """Return a factor read at any place, where other loops of the sum would choose one."""
     if isinstance(e, Load):
         indices = tuple(chosen[i] if i in chosen else _placed(i, chosen) for i in e.indices)
         return Load(e.buffer, indices, e.dtype, e.mask)
@@ -345,7 +349,7 @@ def _placed(e: Expr, chosen: Mapping[Expr, Expr]) -> Expr:
 
 
 def _added(so_far: Expr, factors: Sequence[Expr]) -> Expr:
-    """A product added to what was summed so far, rounded once where the type is floating."""
+    """Return the sum so far plus a product, rounded once if the type is floating."""
     *others, last = factors
     if not others:
         return Binary("add", so_far, last)
@@ -358,7 +362,7 @@ def _added(so_far: Expr, factors: Sequence[Expr]) -> Expr:
 
 
 def _require_inside(kernel: Kernel, found: Parted, made: Stmt, new: str | None = None) -> None:
-    """Refuse what reads outside a tensor where conditions around the sum, or between its loops, do not hold."""
+    """Refuse reads that may be out of bounds without the conditions around the sum, or between its loops."""
 
     def visit(s: Stmt, context: Context) -> None:
         for e in (n for x in expressions(s) for n in walk_expr(x)):

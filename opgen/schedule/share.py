@@ -1,4 +1,4 @@
-"""share: a reduction by several at once, each with a result of its own in memory."""
+"""share: a reduction divided into parts, each with a result of its own in memory."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from opgen.schedule.renaming import renamed
 from opgen.schedule.values import LoopName, Made, OneOf
 
 MOST = 1 << 16
-"""Most that share a reduction: each has an element of memory for every result."""
+"""Largest number of parts of a reduction: each has an element of memory for every result."""
 
 
 @primitive("sums", "share j 32 at=i space=heap -> part", reorders_sums=True)
@@ -72,7 +72,7 @@ class Share(Step):
 
 
 def share(kernel: Kernel, loop: str, count: int, name: str, at: str | None = None, space: Space = "heap") -> Kernel:
-    """Let `count` reduce every count-th step each, into results of their own in memory, which are then reduced.
+    """Reduce in `count` parts, each over every count-th step, into results of their own in memory; then reduce these.
 
                                       alloc part[4] heap
         alloc acc                     for part_i in 0..4:
@@ -86,11 +86,11 @@ def share(kernel: Kernel, loop: str, count: int, name: str, at: str | None = Non
                                       for part_j in 0..4: acc = acc + part[part_j]
                                       y = acc
 
-    The iterations of `part_i` are independent, for GPUs' threads; the last loop is a reduction as before.  With `at`, a
-    loop over results that holds nothing but further such loops and the reduction, each result has `count` of its own:
-    `part[n, 4]`, made in loops with the suffix `part` before all results.  In space `shared` the parts are those of a
-    GPU block's threads, which wait for each other before these are reduced.  The order of the reduction changes, always
-    in the same way: the result does not depend on threads.
+    The iterations of `part_i` are independent, for GPUs' threads; the last loop is a reduction as before.  `at` names a
+    loop over results that holds only further such loops and the reduction.  Each result then has `count` parts of its
+    own: `part[n, 4]`, made in loops with the suffix `part` before all results.  In space `shared` the parts belong to
+    the threads of a GPU block, which wait for each other before the parts are reduced.  The order of the reduction
+    changes, always in the same way: the result does not depend on threads.
     """
     require_loops(kernel, "share", [loop] if at is None else [loop, at])
     if not 2 <= count <= MOST:
@@ -108,7 +108,9 @@ def share(kernel: Kernel, loop: str, count: int, name: str, at: str | None = Non
 
 
 def _require_block(kernel: Kernel, loop: str, at: str | None) -> None:
-    """Refuse shared memory but of a block that makes one result: threads of a next one would meet some that read."""
+    """Refuse shared memory except for a block that makes one result: threads of a next one might overwrite its
+    parts.
+    """
     if at is not None:
         raise ScheduleError(f"share {loop}: a block's threads share a result at a time", "leave out the loop")
     around = [s for s in loops_in(kernel.body) if s.var != loop and holds_loop(s.body, loop)]
