@@ -1,4 +1,4 @@
-"""Kernels of calls, for people: every stage, the inner loop, and what limits the time.
+"""Kernels of calls, for people: every stage, the inner loop, and the limits of the time.
 
 print(opgen.inspect(nn_ops.op, x, w, [1, 1], "SAME"))
 """
@@ -37,9 +37,9 @@ WIDTH = 120
 
 @dataclass(frozen=True, repr=False)
 class Inspection:
-    """The kernel that a call takes; `call` says of which op and with which tensors.
+    """The kernel that a call takes; `call` names the op and its tensors.
 
-    `print` shows a summary; each stage is text, made when it is asked for.
+    `print` shows a summary; each stage is text, made on first use.
     """
 
     call: str
@@ -62,7 +62,7 @@ class Inspection:
 
     @property
     def inner_loop(self) -> InnerLoop | None:
-        """The inner loop in the assembly that runs most vector arithmetic; None if there is no loop."""
+        """The inner loop in the assembly that runs most vector arithmetic; None without loops."""
         return self.artifact.scheduled_parts.main.inner_loop
 
     @property
@@ -87,7 +87,7 @@ class Inspection:
 
     @property
     def why(self) -> str:
-        """The plans from which the schedule was chosen, with their prices."""
+        """The plans from which the schedule was chosen, with their estimated costs."""
         return self._text("why")
 
     @property
@@ -125,7 +125,7 @@ class Inspection:
         return "\n".join(self._lines())
 
     def _repr_html_(self) -> str:
-        """A summary that unfolds, for notebooks."""
+        """Return a summary that unfolds, for notebooks."""
         parts = {"schedule": self.schedule, "inner loop": str(self.inner_loop or ""), "loop IR": self.scheduled}
         folded = (
             f"<details><summary>{title}</summary><pre>{html.escape(text)}</pre></details>"
@@ -153,10 +153,10 @@ class Inspection:
 def inspect(function: Callable[..., Any], *arguments: Any, **named: Any) -> Inspection:
     """Return the kernel that a call of a generated function takes, without running the call.
 
-    The arguments are those of the call, which is checked as the call is; only types and shapes of tensors count, so
-    `("float32", (1, 56, 56, 64))` may be in place of one.  A prepared call is inspected without arguments.
+    The arguments are those of the call, and are checked as in the call.  Only types and shapes of tensors count, so
+    `("float32", (1, 56, 56, 64))` may replace one.  A prepared call is inspected without arguments.
 
-    Raises UserError for what is not a generated function, and ArgumentError as the call does.
+    Raises UserError for anything but a generated function, and ArgumentError as the call does.
     """
     if isinstance(function, Prepared | PreparedSeveral):
         return _of_prepared(function)
@@ -172,7 +172,7 @@ def inspect(function: Callable[..., Any], *arguments: Any, **named: Any) -> Insp
 
 
 def _preparing(function: Callable[..., Any]) -> Callable[..., Prepared | PreparedSeveral] | None:
-    """The function that prepares calls of a generated one; None if it is not generated."""
+    """Return the function that prepares calls of a generated one; None if it is not generated."""
     names, name = getattr(function, "__globals__", {}), getattr(function, "__name__", "")
     library, prepare = names.get("_library"), names.get("prepare")
     if not isinstance(library, Library):
@@ -183,7 +183,7 @@ def _preparing(function: Callable[..., Any]) -> Callable[..., Prepared | Prepare
 
 
 def _of_prepared(handle: Prepared | PreparedSeveral) -> Inspection:
-    """The kernel of a prepared call."""
+    """Return the kernel of a prepared call."""
     operator, call = handle.operator, handle.call
     module = operator.module() if operator.module is not None else None
     if module is None:
@@ -195,7 +195,7 @@ def _of_prepared(handle: Prepared | PreparedSeveral) -> Inspection:
 
 
 def _tensor(value: Any) -> Any:
-    """The argument of a call, an array without memory for `(type, shape)`."""
+    """Return the argument of a call, an array without memory for `(type, shape)`."""
     if not isinstance(value, tuple) or len(value) != 2:
         return value
     name, shape = value

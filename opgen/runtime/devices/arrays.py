@@ -32,7 +32,7 @@ class Interface(TypedDict):
 
 
 def typestr(dtype: DType) -> str:
-    """The interface's name of a type; bfloat16 has none of its own and goes by its two bytes."""
+    """Return the interface's name of a type; bfloat16 has none, and is named by its two bytes."""
     return "<V2" if dtype == BFLOAT16 else numpy_dtype(dtype).str
 
 
@@ -57,7 +57,7 @@ class DeviceArray:
 
     @classmethod
     def from_numpy(cls, device: Device, array: AnyArray, dtype: DType, stream: int = 0) -> DeviceArray:
-        """A copy of a numpy array on the device."""
+        """Return a copy of a numpy array on the device."""
         made = cls(device, array.shape, dtype, stream)
         source = np.ascontiguousarray(array)
         with device.current():
@@ -91,9 +91,9 @@ class DeviceArray:
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> object:
-        """A capsule that lends the memory, for use on the consumer's stream (None is the default one, -1: no matter).
+        """Return a capsule that lends the memory, for use on the consumer's stream (None is the default one, -1: any).
 
-        Raises `BufferError` for a copy and for another device: it lends, and does nothing else.
+        Raises `BufferError` for a copy and for another device: only the array's own memory is lent.
         """
         if copy or dl_device not in (None, self.__dlpack_device__()):
             raise BufferError("a DeviceArray lends its own memory only: neither a copy nor another device's")
@@ -103,7 +103,7 @@ class DeviceArray:
         return capsule_of(self, self.address if self.nbytes else 0, self.dtype, self.shape, self.__dlpack_device__())
 
     def to_numpy(self) -> AnyArray:
-        """A copy in host memory, once what makes the contents is done."""
+        """Return a copy in host memory, after waiting for pending work on the contents."""
         result = np.empty(self.shape, numpy_dtype(self.dtype))
         with self.device.current():
             self.device.copy_out(result.ctypes.data, self.address, self.nbytes, self.stream)
@@ -125,7 +125,7 @@ def _free(device: Device, address: int) -> None:
 
 @dataclass(frozen=True)
 class Expected:
-    """What an argument must be, and who asks."""
+    """The required type and shape of an argument, and the kernel and name for messages."""
 
     kernel: str
     name: str
@@ -134,7 +134,7 @@ class Expected:
     written: bool
 
     def check(self, typename: str, shape: tuple[int, ...]) -> None:
-        """Raise unless an array of a type, by its name, and of a shape will do."""
+        """Raise unless an array of that type name and shape fits."""
         if typename != self.dtype.name:
             raise ArgumentTypeError(self.kernel, self.name, str(self.dtype), typename)
         if shape != self.shape:
@@ -142,9 +142,9 @@ class Expected:
 
 
 def borrow(device: Device, value: object, expected: Expected, stream: int) -> DeviceTensor:
-    """The memory of a device array, to be used in place on a stream.
+    """Return the memory of a device array, to be used in place on a stream.
 
-    Raises `ArgumentTypeError` or `ArgumentValueError` unless it is what is expected, contiguous, and on this device.
+    Raises `ArgumentTypeError` or `ArgumentValueError` unless it is as expected, contiguous, and on this device.
     """
     tensor = borrowed(expected.kernel, expected.name, value, stream)
     try:
@@ -159,7 +159,7 @@ def borrow(device: Device, value: object, expected: Expected, stream: int) -> De
 
 
 def check_in_place(op: str, argument: str, tensor: DeviceTensor, device: Device, written: bool) -> None:
-    """Raise `ArgumentValueError` unless kernels of a device can use a tensor where it lies."""
+    """Raise `ArgumentValueError` unless kernels of a device can use a tensor in place."""
     if not tensor.is_row_major:
         strides = f"strides of {list(tensor.strides or ())} bytes"
         raise ArgumentValueError(op, argument, "a C-contiguous array", strides)
@@ -173,6 +173,6 @@ def check_in_place(op: str, argument: str, tensor: DeviceTensor, device: Device,
 
 
 def wait_for(device: Device, tensor: DeviceTensor, stream: int) -> None:
-    """Wait for what makes a tensor's contents, if work on the stream would not wait by itself."""
+    """Wait for pending work on a tensor's contents, if work on the stream would not wait by itself."""
     if tensor.made_on is not None and tensor.made_on not in (stream, stream or 1):
         device.synchronize(tensor.made_on)

@@ -1,6 +1,6 @@
 """Tensors in the memory of a CUDA device: found, described, and borrowed for the time of a call.
 
-Nothing here touches a driver, so that it costs nothing to look for such tensors where there is no device.
+This module never calls a driver, so that checking for such tensors costs nothing where there is no device.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NumpyType: TypeAlias = "np.dtype[np.generic]"
 _HOSTS = (np.ndarray, np.generic, list, tuple, int, float, str)
 _LEGACY_STREAM = 1
 _BFLOAT16_NAMES = ("<V2", "|V2")
-"""What bfloat16 is called in `__cuda_array_interface__`, which has no name of its own for it."""
+"""Names of bfloat16 in `__cuda_array_interface__`, which has no name of its own for it."""
 
 
 class SupportsCudaArrayInterface(Protocol):
@@ -35,7 +35,7 @@ class SupportsCudaArrayInterface(Protocol):
 
 
 def is_device_array(value: object) -> bool:
-    """Whether a value says that it lies in the memory of a CUDA device."""
+    """Return True if a value says that it is in the memory of a CUDA device."""
     if value is None or isinstance(value, _HOSTS):
         return False
     if speaks_dlpack(value):
@@ -50,8 +50,8 @@ def is_device_array(value: object) -> bool:
 class DeviceTensor:
     """A tensor in device memory.
 
-    `strides` are in bytes; None is row-major.  `ordinal` is its device, where its owner tells.  Its contents may still
-    be in the making on the stream `made_on`; `release`, if there is one, is to be called when it is no longer used.
+    `strides` are in bytes; None is row-major.  `ordinal` is its device, if its owner reports it.  Its contents may
+    still be computed on the stream `made_on`; `release`, if it is set, must be called after the tensor's last use.
     """
 
     address: int
@@ -73,7 +73,7 @@ class DeviceTensor:
 
     @property
     def is_row_major(self) -> bool:
-        """Whether the elements lie one after the other."""
+        """True if the elements are contiguous in row-major order."""
         if self.strides is None or 0 in self.shape:
             return True
         size = self.dtype.itemsize
@@ -84,15 +84,15 @@ class DeviceTensor:
         return True
 
     def overlaps(self, other: DeviceTensor) -> bool:
-        """Whether two row-major tensors share memory."""
+        """Return True if two row-major tensors share memory."""
         return self.address < other.address + other.nbytes and other.address < self.address + self.nbytes
 
 
 def borrowed(op: str, argument: str, value: object, stream: int) -> DeviceTensor:
-    """A device array as it lies, to be used on a stream.
+    """Return a device array in place, to be used on a stream.
 
-    By DLPack if it speaks that, else by `__cuda_array_interface__`.  Raises `ArgumentTypeError` for what is neither,
-    and for what its owner does not lend.
+    It is read by DLPack if it supports that, else by `__cuda_array_interface__`.  Raises `ArgumentTypeError` for a
+    value with neither, and for one that its owner does not lend.
     """
     if isinstance(value, DeviceTensor):
         return value
@@ -107,7 +107,7 @@ def borrowed(op: str, argument: str, value: object, stream: int) -> DeviceTensor
 
 
 def is_lent_by_interface(value: object) -> bool:
-    """Whether `__cuda_array_interface__` is to be asked: of opgen's own arrays, and of what has no DLPack."""
+    """Return True if `__cuda_array_interface__` is to be used: for opgen's arrays, and for values without DLPack."""
     own = getattr(type(value), "lends_by_interface", False) is True
     return own or (not speaks_dlpack(value) and has(value, "__cuda_array_interface__"))
 
@@ -132,7 +132,7 @@ def _by_interface(value: SupportsCudaArrayInterface) -> DeviceTensor:
 
 
 def _data(data: object) -> tuple[int, bool]:
-    """The address, and whether it is for reading only."""
+    """Return the address, and True if it is read-only."""
     if not isinstance(data, tuple | list) or len(data) != 2 or not isinstance(data[0], int | None):
         raise TypeError("its data are no address")
     address = data[0] or 0
@@ -171,8 +171,8 @@ def _by_dlpack(value: SupportsDLPack, stream: int) -> DeviceTensor:
 class Loans:
     """The tensors that a call has borrowed so far.
 
-    `close` gives them back; before, it waits (by `wait`, once there is a device to wait for) until what uses them is
-    done, if their owners cannot know that by themselves.
+    `close` gives them back.  Before, it waits (by `wait`, once a device is known) until their users are done, if their
+    owners cannot know that by themselves.
     """
 
     taken: list[DeviceTensor] = field(default_factory=list)
@@ -206,5 +206,5 @@ class Loan:
     loans: Loans
 
     def take(self, op: str, argument: str) -> DeviceTensor:
-        """The tensor, borrowed until the call is over."""
+        """Return the tensor, borrowed until the call is over."""
         return self.loans.take(op, argument, self.value)

@@ -1,6 +1,6 @@
-"""The CUDA driver API by ctypes: what running kernels needs of it, and no more.
+"""The CUDA driver API through ctypes: only the functions that running kernels needs.
 
-Every function's signature stands in one table, from which its argument types are declared; each returns a CUresult.
+One table has every function's signature, from which its argument types are declared; each returns a CUresult.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _POINTER_DEVICE_ORDINAL = 9
 
 
 class Driver:
-    """The driver's library, initialised.  Raises `OSError` if there is none, `DeviceError` if it does not start."""
+    """The driver's library, initialised.  Raises `OSError` if it is missing, `DeviceError` if it does not start."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -83,7 +83,7 @@ class Driver:
         return count.value
 
     def version(self) -> tuple[int, int]:
-        """The newest CUDA version that the driver supports."""
+        """Return the newest CUDA version that the driver supports."""
         number = c_int()
         self.call("cuDriverGetVersion", ctypes.byref(number))
         return number.value // 1000, number.value % 1000 // 10
@@ -122,7 +122,7 @@ class Device:
 
     @contextmanager
     def current(self) -> Iterator[None]:
-        """The device's context is this thread's current one inside, and the one before it again afterwards."""
+        """Make the device's context this thread's current one inside, and restore the previous one afterwards."""
         self.driver.call("cuCtxPushCurrent_v2", self._context)
         try:
             yield
@@ -132,7 +132,7 @@ class Device:
     # The following need the context to be current.
 
     def load(self, image: bytes) -> c_void_p:
-        """A module from a cubin or PTX."""
+        """Return a module from a cubin or PTX."""
         module = c_void_p()
         self.driver.call("cuModuleLoadData", ctypes.byref(module), image)
         return module
@@ -146,7 +146,7 @@ class Device:
         return function
 
     def allocate(self, size: int) -> int:
-        """The address of `size` bytes (at least 1) of device memory."""
+        """Return the address of `size` bytes (at least 1) of device memory."""
         address = c_uint64()
         self.driver.call("cuMemAlloc_v2", ctypes.byref(address), max(1, size))
         return address.value
@@ -160,7 +160,7 @@ class Device:
             self.driver.call("cuMemcpyHtoDAsync_v2", address, source, size, stream)
 
     def copy_out(self, target: int, address: int, size: int, stream: int = 0) -> None:
-        """Copy from the device to host memory, in the stream's order; it is there after `synchronize`."""
+        """Copy from the device to host memory, in the stream's order; the copy is complete after `synchronize`."""
         if size:
             self.driver.call("cuMemcpyDtoHAsync_v2", target, address, size, stream)
 
@@ -168,7 +168,7 @@ class Device:
         self.driver.call("cuStreamSynchronize", stream)
 
     def owner(self, address: int) -> int | None:
-        """The ordinal of the device in whose memory an address lies; None if it is not the driver's memory."""
+        """Return the ordinal of the device that owns an address; None if it is not the driver's memory."""
         ordinal = c_int(-1)
         try:
             self.driver.call("cuPointerGetAttribute", ctypes.addressof(ordinal), _POINTER_DEVICE_ORDINAL, address)
@@ -185,7 +185,7 @@ class Device:
 
 @functools.lru_cache(maxsize=1)
 def driver() -> Driver | None:
-    """This machine's driver, or None if it has none that starts."""
+    """Return this machine's driver, or None if it has none that starts."""
     for name in LIBRARIES:
         try:
             return Driver(name)
@@ -196,7 +196,7 @@ def driver() -> Driver | None:
 
 @functools.lru_cache(maxsize=8)
 def device(ordinal: int = 0) -> Device:
-    """A device of this machine.  Raises `DeviceUnavailableError`."""
+    """Return a device of this machine.  Raises `DeviceUnavailableError`."""
     found = driver()
     if found is None:
         raise DeviceUnavailableError("there is no CUDA driver on this machine (libcuda.so.1 does not load or start)")
@@ -204,7 +204,7 @@ def device(ordinal: int = 0) -> Device:
 
 
 def cuda_available() -> bool:
-    """Whether there is a driver and at least one device."""
+    """Return True if there is a driver and at least one device."""
     found = driver()
     if found is None:
         return False

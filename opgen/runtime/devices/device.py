@@ -30,26 +30,26 @@ from opgen.runtime.memory.buffers import AnyArray, numpy_dtype
 __all__ = ["CudaKernel", "DeviceArray", "cuda_available"]
 
 Compile = Callable[[str, tuple[int, int]], bytes]
-"""What the driver can load, from CUDA C and a compute capability."""
+"""A function from CUDA C and a compute capability to an image that the driver can load."""
 
 
 class CudaKernel:
     """A program, compiled for a device and loaded.
 
-    A call takes the input arrays and the parameters by name.  Numpy arrays (and what numpy makes arrays of) are copied
-    to the device; device arrays (`__cuda_array_interface__`, or DLPack on CUDA) are used in place and must be
-    C-contiguous; a `DeviceTensor` is one that the caller has borrowed and gives back itself.  The outputs come as numpy
-    arrays, or as `DeviceArray`s if any argument is a device array; an output given in `out` (a device array) is written
-    in place and returned itself.
+    A call takes the input arrays and the parameters by name.  Numpy arrays (and values that numpy converts to arrays)
+    are copied to the device.  Device arrays (`__cuda_array_interface__`, or DLPack on CUDA) are used in place and must
+    be C-contiguous.  A `DeviceTensor` is one that the caller has borrowed and gives back itself.  The outputs come as
+    numpy arrays, or as `DeviceArray`s if any argument is a device array.  An output given in `out` (a device array) is
+    written in place and returned itself.
 
-    With numpy results the call returns when they are there.  With device results it may return before: the work is
+    With numpy results the call returns when they are complete.  With device results it may return before: the work is
     ordered on `stream` (a CUstream as an integer; 0 is the default stream).
     """
 
     def __init__(self, made: Artifact | Kernel, on: Device | None = None, *, compiler: Compile | None = None) -> None:
-        """Load what a request became, or a legal kernel; by `compiler`, if one is given.
+        """Load a request's artifact, or a legal kernel; by `compiler`, if one is given.
 
-        Raises `DeviceUnavailableError` where there is no device or no compiler for it.
+        Raises `DeviceUnavailableError` if there is no device or no compiler for it.
         """
         self.device = device(0) if on is None else on
         if isinstance(made, Kernel):
@@ -72,7 +72,7 @@ class CudaKernel:
         out: Mapping[str, object] | None = None,
         stream: int = 0,
     ) -> dict[str, object]:
-        """The outputs by name.  Every argument is checked before anything is copied or launched."""
+        """Return the outputs by name.  Every argument is checked before anything is copied or launched."""
         kernel, given = self.program.kernel, {} if out is None else out
         scalars = check_parameters(kernel, parameters)
         _check_names(kernel, arrays, given)
@@ -108,7 +108,7 @@ def _check_names(kernel: Kernel, arrays: Mapping[str, object], out: Mapping[str,
 
 @dataclass(frozen=True)
 class _Call:
-    """One call: the addresses of its buffers, and what is to be released when it ends (on `stack`)."""
+    """One call: the addresses of its buffers, and the resources to release when it ends (on `stack`)."""
 
     device: Device
     functions: Mapping[str, c_void_p]
@@ -117,7 +117,7 @@ class _Call:
     addresses: dict[str, int] = field(default_factory=dict)
 
     def input(self, kernel: str, buffer: Buffer, value: object, scalars: Mapping[str, Scalar]) -> AnyArray | None:
-        """Borrow a device array, or the array that is to be uploaded, checked."""
+        """Borrow a device array, or return the checked array that is to be uploaded."""
         expected = Expected(kernel, buffer.name, buffer.dtype, shape_of(buffer, scalars), written=False)
         if isinstance(value, DeviceTensor) or is_device_array(value):
             self._borrow(value, expected)
@@ -131,7 +131,7 @@ class _Call:
     def output(
         self, kernel: str, buffer: Buffer, given: object | None, scalars: Mapping[str, Scalar]
     ) -> DeviceArray | None:
-        """Borrow the array given for an output, or make one."""
+        """Borrow the array given for an output, or create one."""
         expected = Expected(kernel, buffer.name, buffer.dtype, shape_of(buffer, scalars), written=True)
         if given is not None:
             self._borrow(given, expected)
@@ -147,14 +147,14 @@ class _Call:
         self.addresses[expected.name] = lent.address
 
     def _give_back(self, release: Callable[[], None]) -> None:
-        """Let the owner have its memory again when the work on it is done."""
+        """Return memory to its owner when the work on it is done."""
         try:
             self.device.synchronize(self.stream)
         finally:
             release()
 
     def upload(self, name: str, array: AnyArray) -> None:
-        """A copy of a host array in device memory, for the time of the call."""
+        """Copy a host array to device memory, for the time of the call."""
         self.allocate_bytes(name, array.nbytes)
         self.stack.callback(self.release, name)
         self.device.copy_in(self.addresses[name], array.ctypes.data, array.nbytes, self.stream)

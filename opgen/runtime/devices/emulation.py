@@ -1,6 +1,6 @@
 """Emitted CUDA C run on the CPU by the C++ compiler and an emulation header.
 
-It stands in for a device in tests, and has the interpreter's interface: `run_emulated(kernel, arrays, parameters)`.
+It replaces a device in tests, and has the interpreter's interface: `run_emulated(kernel, arrays, parameters)`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class NoCompilerError(OpgenError):
 
 
 def compiler() -> str | None:
-    """The C++ compiler: $CXX, g++, clang++ or c++."""
+    """Return the C++ compiler: $CXX, g++, clang++ or c++."""
     wanted = [os.environ.get("CXX", ""), "g++", "clang++", "c++"]
     return next((found for name in wanted if name and (found := shutil.which(name))), None)
 
@@ -55,7 +55,7 @@ class EmulatedKernel:
     def __call__(
         self, arrays: Mapping[str, AnyArray], parameters: Mapping[str, Scalar], *, reverse: bool = False
     ) -> dict[str, AnyArray]:
-        """The outputs by name.  `reverse` runs blocks and threads in the opposite order."""
+        """Return the outputs by name.  `reverse` runs blocks and threads in the opposite order."""
         kernel = self.program.kernel
         scalars = check_parameters(kernel, parameters)
         memory: dict[str, AnyArray] = {}
@@ -75,12 +75,12 @@ class EmulatedKernel:
 def run_emulated(
     program: CudaProgram | Kernel, arrays: Mapping[str, AnyArray], parameters: Mapping[str, Scalar]
 ) -> dict[str, AnyArray]:
-    """The outputs of a kernel by name, as `opgen.loop.interpret.interpret` gives them."""
+    """Return the outputs of a kernel by name, as `opgen.loop.interpret.interpret` does."""
     return compile_emulated([program])[0](arrays, parameters)
 
 
 def compile_emulated(programs: Sequence[CudaProgram | Kernel]) -> list[EmulatedKernel]:
-    """Programs compiled together into one library, which is kept by its content for the next process."""
+    """Return programs compiled together into one library, which is kept by its content for the next process."""
     emitted = [
         artifact(Compilation(p, Cuda(), schedule="finished")).program if isinstance(p, Kernel) else p for p in programs
     ]
@@ -93,13 +93,13 @@ def compile_emulated(programs: Sequence[CudaProgram | Kernel]) -> list[EmulatedK
 
 
 def translation_unit(programs: Sequence[CudaProgram]) -> str:
-    """C++ source with every program as it is, each in a namespace, and an entry `pN_FUNCTION_run` for each function."""
+    """Return C++ source with every program, each in a namespace, and an entry `pN_FUNCTION_run` for each function."""
     parts = [wrapped(i, p.source, [launch.function for launch in p.launches]) for i, p in enumerate(programs)]
     return "".join(['#include "emulation.h"\n', *parts])
 
 
 def wrapped(number: int, source: str, functions: Sequence[str]) -> str:
-    """A program's source as it is, in a namespace of its own, and its entries; its functions get names of their own."""
+    """Return a program's source in a namespace of its own, and its entries; its functions get unique names."""
     names = [f"p{number}_{f}" for f in functions]
     return "".join(
         [
@@ -126,7 +126,7 @@ def _entry(library: ctypes.CDLL, number: int, launch: Launch) -> ctypes._NamedFu
 
 
 def build(text: str) -> Path:
-    """The shared library of a translation unit, from the cache of such libraries or compiled now."""
+    """Return the shared library of a translation unit, from the cache of such libraries or compiled now."""
     cxx = compiler()
     if cxx is None:
         raise NoCompilerError("no C++ compiler was found: install g++ or clang++, or name one in $CXX")
@@ -147,7 +147,7 @@ def build(text: str) -> Path:
 
 @functools.lru_cache(maxsize=1)
 def _directory() -> Path:
-    """A directory of this user alone for compiled libraries; a fresh one if the usual one is not to be trusted."""
+    """Return a directory of this user alone for compiled libraries; a fresh one if the usual one is not trusted."""
     path = Path(tempfile.gettempdir()) / f"opgen-emulation-{os.geteuid()}"
     path.mkdir(mode=0o700, exist_ok=True)
     status = path.lstat()

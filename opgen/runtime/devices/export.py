@@ -1,4 +1,4 @@
-"""Lending memory by DLPack: capsules whose consumer, or else whose end, gives the memory back."""
+"""Lending memory by DLPack: capsules whose consumer gives the memory back, or else their destructor."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from opgen.runtime.memory.dlpack import CODES, PENDING, Deleter, Managed, Tensor
 
 @dataclass(frozen=True)
 class _Lent:
-    """What lives as long as a consumer may read it: the owner of the memory, and what the capsule points to."""
+    """The objects that a consumer may still read: the owner of the memory, and the structure behind the capsule."""
 
     owner: object
     managed: Managed
@@ -26,7 +26,7 @@ _serial = itertools.count(1)
 
 
 def capsule_of(owner: object, address: int, dtype: DType, shape: tuple[int, ...], device: tuple[int, int]) -> object:
-    """A capsule over row-major memory, which keeps its owner alive until the consumer is done with it."""
+    """Return a capsule over row-major memory, which keeps its owner alive until the consumer is done with it."""
     rank = len(shape)
     strides = [math.prod(shape[axis + 1 :]) for axis in range(rank)]
     layout = (c_int64 * max(1, 2 * rank))(*shape, *strides)
@@ -43,12 +43,12 @@ def capsule_of(owner: object, address: int, dtype: DType, shape: tuple[int, ...]
 
 
 def _delete(managed: int) -> None:
-    """Called once, by the consumer."""
+    """Release the memory; the consumer calls this once."""
     _lent.pop(Managed.from_address(managed).context or 0, None)
 
 
 def _destroy(capsule: int) -> None:
-    """Called with the capsule, which nobody refers to any more; nobody may have taken over what it points to."""
+    """Release the memory of a capsule that nobody refers to any more, unless a consumer has taken it over."""
     if _is_capsule(capsule, PENDING):
         pointer = ctypes.cast(_pointer_of(capsule, PENDING), ctypes.POINTER(Managed))
         _lent.pop(pointer.contents.context or 0, None)

@@ -1,4 +1,4 @@
-"""The host's part of a CUDA program: walking its steps, with all sizes known before anything is launched."""
+"""The host's part of a CUDA program: executing its steps, with all sizes known before anything is launched."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ Sizes: TypeAlias = tuple[int, int, int]
 
 
 class Backend(Protocol):
-    """What runs launches: a device, or the emulation."""
+    """Runner of launches: a device, or the emulation."""
 
     def allocate(self, buffer: str, dtype: DType, elements: int) -> None: ...
 
@@ -56,19 +56,19 @@ class Backend(Protocol):
     def launch(self, launch: Launch, grid: Sizes, block: Sizes, scalars: Mapping[str, Scalar]) -> None: ...
 
     def only(self, buffer: str) -> int:
-        """The element of a buffer of one int64, when what was launched is done."""
+        """Return the element of a buffer of one int64, when the launched work is done."""
 
 
 def execute(program: CudaProgram, parameters: Mapping[str, Scalar], backend: Backend) -> None:
     """Run a program's steps.  Workspaces are released on every path.
 
-    Raises `DeviceLimitError` for a launch that no device takes, `CheckFailed` where a check does not hold.
+    Raises `DeviceLimitError` for a launch that no device accepts, `CheckFailed` if a check fails.
     """
     _Run(backend).steps(program.steps, check_parameters(program.kernel, parameters))
 
 
 def check_parameters(kernel: Kernel, given: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """The parameters by name, of the right Python type and in their promised intervals."""
+    """Return the parameters by name, of the right Python type and in their promised intervals."""
     if missing := [p.name for p in kernel.parameters if p.name not in given]:
         raise ArgumentTypeError(kernel.name, missing[0], "a value", "none")
     names = {p.name for p in kernel.parameters}
@@ -90,7 +90,7 @@ def check_parameters(kernel: Kernel, given: Mapping[str, Scalar]) -> dict[str, S
 
 
 def shape_of(buffer: Buffer, scalars: Mapping[str, Scalar]) -> tuple[int, ...]:
-    """A buffer's shape, as callers know it, for given parameters."""
+    """Return a buffer's shape, as callers know it, for given parameters."""
     return tuple(int(evaluate(size, scalars)) for size in buffer.outside)
 
 
@@ -124,7 +124,7 @@ class _Run:
                     self.steps(step.body, scalars)
 
     def _demand(self, check: Check, scalars: dict[str, Scalar]) -> None:
-        """Both expressions, with the elements that they read in place."""
+        """Evaluate both expressions, with the elements that they read substituted."""
 
         def read(e: Expr) -> Expr:
             if not isinstance(e, Load):
@@ -178,7 +178,7 @@ _COMPARISONS: dict[str, Callable[[Scalar, Scalar], bool]] = {
 
 
 def evaluate(e: Expr, scalars: Mapping[str, Scalar]) -> Scalar:
-    """The value of a scalar integer or bool expression; floats are only compared."""
+    """Return the value of a scalar integer or bool expression; floats are only compared."""
     dtype = e.type.dtype
     match e:
         case Const():

@@ -44,5 +44,5 @@ _MAKERS: dict[DType, Callable[[float], CScalar]] = {
 
 
 def c_scalar(dtype: DType, value: int | float | bool) -> CScalar:
-    """A C value of a type."""
+    """Return a C value of a type."""
     return _MAKERS[dtype](value)

@@ -50,10 +50,11 @@ class CompiledKernel:
         alone: bool = False,
         algorithm: str | None = None,
     ) -> None:
-        """`key` is that of its object code.  `alone`: the thread that calls it does all its work.  `algorithm` is the
-        name of its algorithm; None if it computes by its op's definition.
+        """Wrap a loaded kernel; `key` is that of its object code.
 
-        What stays of the kernel is its interface: a body is many objects, which every full garbage collection visits.
+        `alone`: the calling thread does all its work.  `algorithm` is the name of its algorithm; None if it computes by
+        its op's definition.  Only the kernel's interface is kept: a body is many objects, which every full garbage
+        collection visits.
         """
         self.kernel = replace(kernel, body=b.EMPTY)
         self.name = kernel.name
@@ -68,7 +69,7 @@ class CompiledKernel:
         )
 
     def _head(self, count: int | None) -> tuple[int, int]:
-        """Words 0 and 1, for `count` threads (None: as many as are set)."""
+        """Return words 0 and 1, for `count` threads (None: the current number)."""
         wanted = threads.get_num_threads() if count is None else count
         if not self.parallel or wanted <= 1:
             return 0, 1
@@ -77,7 +78,7 @@ class CompiledKernel:
     def words(
         self, addresses: Sequence[int], parameters: Sequence[SupportsIndex | float], count: int | None = None
     ) -> Words:
-        """The packed arguments.  Raises InternalError if there are too few or too many."""
+        """Return the packed arguments.  Raises InternalError if their number is wrong."""
         needed = len(self.kernel.buffers)
         if len(addresses) != needed:
             raise InternalError(f"kernel {self.name} has {needed} buffers, given {len(addresses)}")
@@ -88,8 +89,8 @@ class CompiledKernel:
     ) -> None:
         """Run on buffers (inputs, then outputs) and parameters; other Python threads run meanwhile.
 
-        `threads` overrides the number that is set.  Raises MemoryError if temporary buffers cannot be had, CheckFailed
-        if a check of the kernel does not hold.
+        `threads` overrides the current number.  Raises MemoryError if temporary buffers cannot be allocated,
+        CheckFailed if a check of the kernel fails.
         """
         words = self.words(addresses, parameters, threads)
         status = self._function(words)
@@ -97,36 +98,36 @@ class CompiledKernel:
             _raise_for(status, self.name, words)
 
     def bind(self, parameters: Sequence[SupportsIndex | float], alone: bool = False) -> BoundKernel:
-        """The kernel with its parameters fixed, for many calls in which only the buffers change.
+        """Return the kernel with its parameters fixed, for many calls in which only the buffers change.
 
-        `alone`: the thread that calls it does all its work.
+        `alone`: the calling thread does all its work.
         """
         return BoundKernel(self, parameters, alone)
 
 
 class Launchable(ABC):
-    """What calls are launched on by way of packed arguments: a kernel, or a program of many."""
+    """Base of everything that calls launch through packed arguments: a kernel, or a program of many."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
     def address(self) -> int:
-        """Where the code is: a function of the arguments that returns a status."""
+        """The address of the code: a function of the arguments that returns a status."""
 
     @property
     @abstractmethod
     def first(self) -> int:
-        """Which word of the arguments is the first tensor's address; the others' follow."""
+        """The index of the arguments' word with the first tensor's address; the others' follow."""
 
     @property
     @abstractmethod
     def generation(self) -> int:
-        """The `threads.generation` that the threads in `packed` are of."""
+        """The `threads.generation` of the threads in `packed`."""
 
     @abstractmethod
     def packed(self) -> Words:
-        """The arguments, new, for the number of threads that is set now; the tensors' addresses are 0."""
+        """Return new arguments, for the current number of threads; the tensors' addresses are 0."""
 
     @abstractmethod
     def __call__(self, addresses: list[ctypes.c_int64 | int]) -> None:
@@ -134,7 +135,7 @@ class Launchable(ABC):
 
     @abstractmethod
     def timed(self, op: str, addresses: list[ctypes.c_int64 | int]) -> tuple[float, tuple[KernelRun, ...]]:
-        """Run, and return the seconds that it took and the kernels that ran; `op` is the name of what is called."""
+        """Run, and return the seconds that it took and the kernels that ran; `op` is the name of the op or model."""
 
 
 class BoundKernel(Launchable):
@@ -153,7 +154,7 @@ class BoundKernel(Launchable):
 
     @property
     def address(self) -> int:
-        """Where the code is."""
+        """The address of the code."""
         return self._kernel.address
 
     @property
@@ -170,12 +171,12 @@ class BoundKernel(Launchable):
         return all(p.dtype.is_float for p in self._kernel.kernel.parameters)
 
     def packed(self) -> Words:
-        """The kernel's arguments, new, for the number of threads that is set now; the buffers' addresses are 0."""
+        """Return the kernel's arguments, new, for the current number of threads; the buffers' addresses are 0."""
         self._spares()
         return self._kernel.words((0,) * (self._end - FIRST_BUFFER), self._parameters, self._count)
 
     def _spares(self) -> deque[Words]:
-        """Packed arguments that no call is using, for the number of threads that is set now."""
+        """Return packed arguments that no call is using, for the current number of threads."""
         if self._generation != threads.generation():
             self._generation = threads.generation()
             self._spare = deque()
@@ -213,10 +214,10 @@ class BoundKernel(Launchable):
 
 
 def load(made: Artifact, alone: bool | None = None) -> CompiledKernel:
-    """The callable of an artifact: in the process already, from the cache, or built.
+    """Return the callable of an artifact: in the process already, from the cache, or built.
 
-    A kernel is built once, whatever number of threads ask for it at once.  `alone`: the thread that calls it does all
-    its work, parallel loops or not (None: if it is short).
+    A kernel is built once, however many threads request it at once.  `alone`: the calling thread does all its work,
+    parallel loops or not (None: if it is short).
     """
     if made.request.memory == "caller":
         raise InternalError(f"kernel {made.loop.name} takes memory that only a program gives it")
@@ -239,7 +240,7 @@ def _in_process(key: str, found: ObjectCode, built: bool = False) -> LoadedKerne
 
 
 def load_kept(key: str, interface: Kernel, alone: bool, algorithm: str | None) -> CompiledKernel | None:
-    """The kernel whose object code is kept under a key, from its interface alone; None if the code is not there."""
+    """Return the kernel whose object code is kept under a key, from its interface; None without the code."""
     with BUILD:
         found = remembered(key)
         if found is None:
@@ -254,7 +255,7 @@ def load_kept(key: str, interface: Kernel, alone: bool, algorithm: str | None) -
 
 
 def compile_kernel(kernel: Kernel, target: Target | None = None, alone: bool = False) -> CompiledKernel:
-    """The callable of a legal kernel, for this machine unless another (compatible) target is given."""
+    """Return the callable of a legal kernel, for this machine unless another (compatible) target is given."""
     with BUILD:
         from opgen.compiler.make import artifact
         from opgen.compiler.request import Compilation

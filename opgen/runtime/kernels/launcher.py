@@ -1,8 +1,8 @@
 """The launcher, loaded: calls of a plan as functions of CPython's own, which check, allocate and jump.
 
-It reads objects as CPython's and numpy's C interfaces lay them out (`opgen.runtime.native.launch_ir`).  Where a look at
-a few arrays shows that they are laid out otherwise, or Python is none that it knows, there is no launcher, and Python
-does the same by the longer way.
+It reads objects as CPython's and numpy's C interfaces define their layout (`opgen.runtime.native.launch_ir`).  If a
+test on a few arrays finds another layout, or if the Python is unknown, there is no launcher.  Then Python does the same
+by the longer way.
 """
 
 from __future__ import annotations
@@ -28,14 +28,17 @@ if TYPE_CHECKING:
 
 Array: TypeAlias = npt.NDArray[Any]
 Launcher: TypeAlias = Callable[..., "Array | None"]
-"""Takes the tensors and an array (or None) for each result; the first result, or None if the call is not for it."""
+"""A function of the tensors and an array (or None) for each result; it returns the first result, or None.
+
+None means that the call is not for it.
+"""
 
 _HEADER, _POINTER = 16, 8
 _NUMBER = _HEADER + _POINTER
-"""Where a numpy type's kind, letter, byte order, flags and number begin."""
+"""Offset of a numpy type's kind, letter, byte order, flags and number."""
 METHOD_FASTCALL = 0x0080
 _NDARRAY, NEW_FROM_DESCRIPTION, SET_BASE_OBJECT = 2, 94, 282
-"""Places in numpy's table of C functions, which never change."""
+"""Indices into numpy's table of C functions, which never change."""
 
 _BYTE = np.dtype(np.uint8)
 
@@ -45,19 +48,19 @@ _holding = Lock()
 
 
 def hold(holder: object) -> None:
-    """Have every call go the way that launchers do not take, until `holder` is released."""
+    """Make every call bypass the launchers until `holder` is released."""
     with _holding:
         _hold({*_holders, id(holder)})
 
 
 def release(holder: object) -> None:
-    """Take back what `hold` did for a holder."""
+    """Undo `hold` for a holder."""
     with _holding:
         _hold(_holders - {id(holder)})
 
 
 def keep(holders: Iterable[object]) -> None:
-    """Release all but these: in a forked child there are no others."""
+    """Release all but these: a forked child has no others."""
     with _holding:
         _hold(_holders & {id(holder) for holder in holders})
 
@@ -78,7 +81,7 @@ def held() -> bool:
 
 @dataclass(frozen=True)
 class Slot:
-    """An array of a call: its type and shape, the flags it must have, and which word of the kernel's its address is."""
+    """An array of a call: its type, shape and required flags, and the index of the kernel's word for its address."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -106,9 +109,9 @@ class _Loaded:
 
 
 def make(kernel: Launchable, slots: Sequence[Slot], tensors: int) -> Launcher | None:
-    """What launches a kernel on arrays: `tensors` slots for tensors, the others for results; None if there is no way.
+    """Return the launcher of a kernel on arrays: `tensors` slots for tensors, the others for results; or None.
 
-    It is good until the number of threads is changed: then it gives None for every call.
+    It is good until the number of threads is changed: then it returns None for every call.
     """
     loaded = _load() if arrays_are_known() else None
     if loaded is None:
@@ -141,7 +144,7 @@ def _entry(slot: Slot, sizes: npt.NDArray[np.int64]) -> tuple[int, ...]:
 
 @functools.cache
 def new_function() -> Callable[[int, object, object], object]:
-    """PyCFunction_NewEx: a function of CPython's that holds the second and third argument."""
+    """Return PyCFunction_NewEx: it makes a function of CPython's that holds the second and third argument."""
     made = ctypes.pythonapi.PyCFunction_NewEx
     made.restype = ctypes.py_object
     made.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
@@ -150,7 +153,7 @@ def new_function() -> Callable[[int, object, object], object]:
 
 @functools.cache
 def arrays_are_known() -> bool:
-    """Whether objects lie in memory as the launcher takes them to."""
+    """Return True if objects have the memory layout that the launcher assumes."""
     known = (
         platform.python_implementation() == "CPython"
         and sys.maxsize == 2**63 - 1
@@ -168,7 +171,7 @@ def _layout_is_right() -> bool:
 
 
 def _seen(a: Array) -> tuple[object, ...]:
-    """What the launcher would read of an array."""
+    """Return the fields that the launcher would read of an array."""
     word, integer = ctypes.c_int64.from_address, ctypes.c_int32.from_address
     rank = integer(id(a) + _HEADER + _POINTER).value
     sizes = word(id(a) + _HEADER + 2 * _POINTER).value
@@ -193,7 +196,7 @@ def _told(a: Array) -> tuple[object, ...]:
 
 
 def numpy_function(number: int) -> int:
-    """An address out of numpy's table for C extensions."""
+    """Return an address from numpy's table for C extensions."""
     core = sys.modules.get("numpy._core._multiarray_umath") or sys.modules["numpy.core._multiarray_umath"]
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
@@ -210,7 +213,7 @@ def python_function(name: str) -> int:
 
 @functools.cache
 def _load() -> _Loaded | None:
-    """The launcher, built on a machine's first use; None if something that it needs is missing."""
+    """Return the launcher, built on a machine's first use; None if something that it needs is missing."""
     from opgen.runtime import threads
     from opgen.runtime.native.library import load_library
 

@@ -14,12 +14,12 @@ from opgen.runtime.kernels.temporaries import load_kernel
 from opgen.runtime.native.library import Library
 
 SPARE = 1024
-"""Number of kernels that stay loaded when nothing holds them."""
+"""Number of kernels that stay loaded when nothing refers to them."""
 
 
 @dataclass(frozen=True)
 class Origin:
-    """What a kernel was made from: an op by name, its definition or an algorithm, and certain sizes or any."""
+    """Origin of a kernel: an op by name, its definition or an algorithm, and certain sizes or any."""
 
     op: str = ""
     algorithm: str | None = None
@@ -28,7 +28,7 @@ class Origin:
 
 @dataclass(frozen=True, eq=False)
 class LoadedKernel:
-    """A kernel's address, good for as long as this object lives, and its object code, whatever becomes of the cache.
+    """A kernel's address, good for as long as this object lives, and its object code, independent of the cache.
 
     `built` is True if this process built it.  `parallel`: threads can share its work.
     """
@@ -43,12 +43,12 @@ class LoadedKernel:
 
     @cached_property
     def code_hash(self) -> str:
-        """The sha256 of the object code, by which people tell whether two calls ran the same."""
+        """The sha256 of the object code, which shows whether two calls ran the same."""
         return hash_of(self.code)
 
 
 class Loaded:
-    """The kernels in the process: those that programs hold, and those used last, at the end of `recent`."""
+    """The kernels in the process: those that programs hold, and the last used ones, at the end of `recent`."""
 
     def __init__(self) -> None:
         self._all: WeakValueDictionary[str, LoadedKernel] = WeakValueDictionary()
@@ -82,7 +82,7 @@ class Loaded:
         self._forget()
 
     def forget(self) -> None:
-        """Forget all kernels, also for those who hold some."""
+        """Forget all kernels, including those that programs hold."""
         self._all.clear()
         self._recent.clear()
 
@@ -95,16 +95,16 @@ _loaded = Loaded()
 
 
 def holding() -> contextlib.AbstractContextManager[None]:
-    """A block in which no kernel is forgotten: all that are built in it for a program are there when it is loaded."""
+    """Return a block in which no kernel is forgotten: all that a program builds in it are there when it is loaded."""
     return _loaded.holding()
 
 
 def loaded_code(
     key: str, symbol: str, code: bytes, origin: Origin, built: bool = False, parallel: bool = False
 ) -> LoadedKernel:
-    """A kernel in the process, loaded if it is not there yet.
+    """Return a kernel in the process; load it if it is not there yet.
 
-    Raises InternalError if the code has no such symbol.
+    Raises InternalError if the code lacks the symbol.
     """
     with BUILD:
         found = _loaded.get(key)
@@ -116,7 +116,7 @@ def loaded_code(
 
 
 def remembered(key: str) -> LoadedKernel | None:
-    """A kernel that is in the process; None if it is not."""
+    """Return a kernel that is in the process; None if it is not."""
     with BUILD:
         return _loaded.get(key)
 
@@ -128,5 +128,5 @@ def forget() -> None:
 
 
 def hash_of(code: bytes) -> str:
-    """The sha256 of object code."""
+    """Return the sha256 of object code."""
     return hashlib.sha256(code).hexdigest()

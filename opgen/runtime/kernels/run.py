@@ -28,7 +28,7 @@ AnyArray = npt.NDArray[np.generic]
 
 
 def evaluate(e: Expr, parameters: Mapping[str, int | float]) -> int:
-    """An integer expression over a kernel's parameters, such as a dimension of a buffer."""
+    """Return the value of an integer expression over a kernel's parameters, such as a dimension of a buffer."""
 
     def fold(node: Expr) -> Expr:
         match node:
@@ -57,13 +57,13 @@ def evaluate(e: Expr, parameters: Mapping[str, int | float]) -> int:
 
 
 def is_small(work: Work, parameters: Mapping[str, int | float]) -> bool:
-    """True if the thread that calls a kernel of open sizes is to do all its work, for given parameters."""
+    """Return True if the calling thread is to do all work of a kernel of open sizes, for given parameters."""
     operations, touched = (evaluate(e, parameters) for e in (work.operations, work.bytes))
     return work.always + work.per_operation * operations + work.per_byte * touched < WORTH_SHARING
 
 
 def buffer_shape(buffer: Buffer, parameters: Mapping[str, int | float]) -> tuple[int, ...]:
-    """The dimensions of a kernel's buffer, as callers know them, for given parameters."""
+    """Return the dimensions of a kernel's buffer, as callers know them, for given parameters."""
     return tuple(evaluate(d, parameters) for d in buffer.outside)
 
 
@@ -108,12 +108,12 @@ def run_kernel(
     side: Side = "end",
     target: Target | None = None,
 ) -> dict[str, AnyArray]:
-    """The outputs of a kernel by name, from its inputs by name.
+    """Return the outputs of a kernel by name, from its inputs by name.
 
     The arrays are copied, and the outputs start poisoned.  Memory is aligned to 64 bytes; `guarded` puts every array
-    against a protected page instead (its end, or with `side` its start), so that an access outside ends the process,
-    and makes inputs read-only.  Raises InternalError if an array or parameter does not fit the kernel, or if the kernel
-    wrote beside an array; MemoryError as the kernel does.
+    against a protected page instead (its end, or with `side` its start).  Then an access outside ends the process, and
+    inputs are read-only.  Raises InternalError if an array or parameter does not fit the kernel, or if the kernel wrote
+    beside an array; MemoryError as the kernel does.
     """
     compiled = compile_kernel(kernel, target)
     values = _parameter_values(kernel, parameters)

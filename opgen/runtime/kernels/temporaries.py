@@ -1,4 +1,4 @@
-"""Kernels' code in the process: it takes memory for temporary results where large blocks are kept."""
+"""Loading of kernels' code, with an allocator for temporary buffers that keeps large blocks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def load_kernel(code: bytes, symbol: str, owner: str = "") -> Library:
 
 
 def _functions() -> Mapping[str, int]:
-    """The addresses that kernels call for malloc and free."""
+    """Return the addresses that kernels call for malloc and free."""
     with BUILD:
         library = _library()
         return {"malloc": library.address(temporaries_ir.TAKE), "free": library.address(temporaries_ir.GIVE)}
@@ -27,7 +27,7 @@ def _functions() -> Mapping[str, int]:
 
 @functools.cache
 def _library() -> Library:
-    """The code, built on a machine's first use."""
+    """Return the allocator's code, built on a machine's first use."""
     names = (temporaries_ir.TAKE, temporaries_ir.GIVE, temporaries_ir.MOST)
     library = load_library(threads.object_code(temporaries_ir.IR), *names)
     most = ctypes.c_int64.from_address(library.address(temporaries_ir.MOST))

@@ -1,4 +1,4 @@
-"""The time of a kernel: as it is estimated, as it is measured on random data, and as the machine limits it."""
+"""The time of a kernel: estimated, measured on random data, and limited by the machine."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from opgen.runtime.memory.address import address
 from opgen.runtime.memory.buffers import empty_aligned
 
 LONGEST = 0.3
-"""Seconds in which a kernel is run again and again."""
+"""Seconds for which a kernel is run repeatedly."""
 TURNS = 25
 
 
@@ -38,7 +38,7 @@ class Cost:
 
     `limits` are those of `threads` threads of the `machine`; rates of this machine are measured ones.  `estimate` is
     the scheduler's, for one core.  `measured` is the median of runs on random data, or None for the reason in
-    `unmeasured`; `with_first`: it has the work that a program does once, of which limits know nothing.
+    `unmeasured`.  `with_first`: it includes the work that a program does once, which limits exclude.
     """
 
     limits: tuple[Limit, ...]
@@ -58,7 +58,7 @@ class Cost:
 
     @property
     def share(self) -> float | None:
-        """The part of the nearest limit that is reached; None without a measured time."""
+        """The fraction of the nearest limit that is reached; None without a measured time."""
         return None if not self.measured else self.nearest.seconds / self.measured
 
     def __str__(self) -> str:
@@ -91,7 +91,7 @@ def cost_of(made: Artifact) -> Cost:
 
 
 def as_measured(machine: Machine) -> Machine:
-    """Return this machine by its true rates, where schedules go by assumed ones."""
+    """Return this machine with its true rates instead of those that schedules assume."""
     rates = {name: true for name, (_, true) in observed().items()}
     return unflatten({**flatten(machine), **rates})
 
@@ -99,7 +99,7 @@ def as_measured(machine: Machine) -> Machine:
 def median_seconds(made: Artifact) -> float:
     """Run the kernel of an artifact on random data, by as many threads as a call, and return the median time.
 
-    A kernel of a program is run with all of its work, and with results apart from operands.
+    A kernel of a program is run with all of its work, and without results in place.
     """
     plain = artifact(replace(made.request, constants=(), in_place=(), memory="malloc"))
     kernel = plain.loop
@@ -156,7 +156,7 @@ def _amount(value: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds in the unit that leaves few digits."""
+    """Return seconds in the unit that leaves few digits."""
     for unit, name in ((1.0, "s"), (1e-3, "ms")):
         if seconds >= unit:
             return f"{seconds / unit:.3g} {name}"

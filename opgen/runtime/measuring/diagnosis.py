@@ -1,4 +1,4 @@
-"""What this machine offers to opgen, in sentences: for `opgen doctor`.  Nothing here fails; what is missing is said."""
+"""Capabilities of this machine, in sentences: for `opgen doctor`.  Nothing here fails; missing parts are reported."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _threading() -> list[Finding]:
 
 
 def _path_of(name: str) -> str:
-    """A loaded library's path, where the system tells."""
+    """Return a loaded library's path, if the system reports it."""
     stem = name.rsplit("/", 1)[-1]
     return next((path for path in openmp.loaded() if path.rsplit("/", 1)[-1].startswith(stem)), name)
 
@@ -112,7 +112,7 @@ _SECTIONS: tuple[tuple[str, Callable[[], list[Finding]]], ...] = (
 
 
 def describe() -> list[Finding]:
-    """(topic, finding) pairs in the order in which to show them."""
+    """Return (topic, finding) pairs in the order in which to show them."""
     findings: list[Finding] = []
     for name, section in _SECTIONS:
         try:

@@ -7,7 +7,7 @@ STREAMS = 8
 
 
 def fma_loop(name: str, lanes: int, chains: int) -> str:
-    """`float name(i64 rounds)`: in each round every one of the independent chains is multiplied and added to once."""
+    """Return `float name(i64 rounds)`, which multiplies and adds once to every independent chain in each round."""
     vector = f"<{lanes} x float>"
     fma = f"{vector} @llvm.fma.v{lanes}f32"
     declared = f"declare {fma}({vector}, {vector}, {vector})"
@@ -15,7 +15,7 @@ def fma_loop(name: str, lanes: int, chains: int) -> str:
 
 
 def pair_loop(name: str, lanes: int, chains: int) -> str:
-    """As `fma_loop`, with dot products of bfloat16 pairs (AVX512_BF16)."""
+    """Return the loop of `fma_loop` with dot products of bfloat16 pairs (AVX512_BF16)."""
     vector, halves = f"<{lanes} x float>", f"<{2 * lanes} x bfloat>"
     dot = f"{vector} @llvm.x86.avx512bf16.dpbf16ps.{32 * lanes}"
     declared = f"declare {dot}({vector}, {halves}, {halves})"
@@ -24,7 +24,7 @@ def pair_loop(name: str, lanes: int, chains: int) -> str:
 
 
 def _chains(name: str, lanes: int, chains: int, declared: str, step: str, ready: str = "") -> str:
-    """A loop of independent chains: `step` is the call that makes the next of chain {0}."""
+    """Return a loop of independent chains: `step` is the call that makes the next of chain {0}."""
     vector = f"<{lanes} x float>"
     phis = "\n".join(f"  %a{i} = phi {vector} [ %start, %entry ], [ %b{i}, %loop ]" for i in range(chains))
     steps = "\n".join(f"  %b{i} = call {step.format(i)}" for i in range(chains))
@@ -59,7 +59,10 @@ done:
 
 
 def read_loop(name: str, lanes: int) -> str:
-    """`float name(ptr data, i64 count, i64 rounds)`: reads `count` vectors, a multiple of STREAMS, `rounds` times."""
+    """Return `float name(ptr data, i64 count, i64 rounds)`, which reads `count` vectors `rounds` times.
+
+    `count` is a multiple of STREAMS.
+    """
     vector = f"<{lanes} x float>"
     streams = range(STREAMS)
     outer = "\n".join(f"  %o{i} = phi {vector} [ zeroinitializer, %entry ], [ %b{i}, %again ]" for i in streams)

@@ -1,4 +1,4 @@
-"""Random values for inputs that nobody gives."""
+"""Random inputs for arguments that nobody provides."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from opgen.runtime.memory.buffers import AnyArray, numpy_dtype
 
 
 def drawn(kinds: Mapping[str, tuple[DType, tuple[int, ...]]], seed: int = 0) -> dict[str, AnyArray]:
-    """Normal floats; integers and flags of 0 and 1, which are in the range of whatever they count."""
+    """Return normal floats; integers and flags of 0 and 1, which are in range whatever they count."""
     generator = np.random.default_rng(seed)
     found: dict[str, AnyArray] = {}
     for name, (dtype, shape) in kinds.items():

@@ -1,7 +1,7 @@
-"""Measuring the machine: how fast one core multiplies and adds, and reads from each level of its memory.
+"""Measuring the machine: the rates at which one core multiplies and adds, and reads from each level of its memory.
 
-Takes well under a second.  Each figure is the best of several turns: what the machine can do, not what it does while
-others use it.
+A measurement takes well under a second.  Each figure is the best of several turns: the machine's capability, not its
+speed while others use it.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ CHAINS = 12
 """Independent sums: more than latency times units on current CPUs, fewer than their vector registers."""
 TURNS = 25
 TURN_SECONDS = 0.001
-"""Short, so that on a busy machine some turns are not interrupted."""
+"""Seconds of a turn: short, so that on a busy machine some turns are not interrupted."""
 GAIN = 1.2
-"""How many times as fast as two multiply-adds a dot product of pairs must be: copies in pairs cost something."""
+"""Minimum speed-up of a dot product of pairs over two multiply-adds: copies in pairs cost something."""
 PIECES, PASSES = 16, 3
 LARGEST = 256 << 20
-"""The most memory that is read to measure memory, in bytes."""
+"""Size in bytes of the largest array that is read to measure memory."""
 
 FmaLoop = Callable[[int], object]
-"""Called with a number of rounds, each CHAINS (or as many as there are) multiply-adds of vectors."""
+"""A function of a number of rounds, each CHAINS (or as many as there are) multiply-adds of vectors."""
 
 
 class Array:
-    """Memory of its own, page-aligned, written to (pages that never were are all the same one)."""
+    """Page-aligned memory that has been written to: pages never written would all map to the same one."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -53,11 +53,11 @@ class Array:
 
 
 ReadLoop = Callable[[int, int, int], object]
-"""Called with an address, a size in bytes and how many times to read so much."""
+"""A function of an address, a size in bytes and the number of times to read that memory."""
 
 
 def measure_and_keep() -> tuple[dict[str, Number], Path | None]:
-    """Measure this machine's rates and keep them; from now on this process goes by them too."""
+    """Measure this machine's rates and keep them; this process uses them from now on, too."""
     host = toolchain.host()
     values = measure(host.machine)
     if host.has_pairs:
@@ -68,9 +68,9 @@ def measure_and_keep() -> tuple[dict[str, Number], Path | None]:
 
 
 def observed() -> dict[str, tuple[float, float]]:
-    """Each rate of this machine that schedules assume: as it is assumed, and as it is.
+    """Return each rate of this machine that schedules assume: the assumed one, and the true one.
 
-    It is measured once a machine, and kept apart from what schedules go by: these stay as they are.
+    It is measured once a machine, and kept apart from the schedules' rates, which do not change.
     """
     host = toolchain.host()
     described = machines.describe(host)
@@ -86,11 +86,11 @@ def observed() -> dict[str, tuple[float, float]]:
 
 
 OBSERVED = "observed"
-"""The kind of file that holds what is measured to be told."""
+"""The kind of file with measurements that are only shown."""
 
 
 def measure(machine: Machine) -> dict[str, Number]:
-    """The rates of one core (`machines.MEASURED`), of a machine whose vectors and cache sizes are known."""
+    """Return the rates of one core (`machines.MEASURED`), of a machine whose vectors and cache sizes are known."""
     lanes = machine.vector_bytes // 4
     rate, slowest = _fma_rate(lanes, CHAINS), _fma_rate(lanes, 1)
     read = read_loop(machine.vector_bytes)
@@ -105,20 +105,20 @@ def measure(machine: Machine) -> dict[str, Number]:
 
 
 def pairs_pay(lanes: int) -> bool:
-    """Whether a dot product of bfloat16 pairs takes clearly less than the two multiply-adds that it does."""
+    """Return True if a dot product of bfloat16 pairs is clearly faster than the two multiply-adds that it replaces."""
     name = "probe_pairs"
     rounds, seconds = _best(_chains(probes.pair_loop(name, lanes, CHAINS), name))
     return GAIN * seconds < 2 * rounds * CHAINS / _fma_rate(lanes, CHAINS)
 
 
 def fma_loop(lanes: int, chains: int = CHAINS) -> FmaLoop:
-    """The loop of that many independent chains."""
+    """Return the loop of that many independent chains."""
     name = f"probe_fma_{chains}"
     return _chains(probes.fma_loop(name, lanes, chains), name)
 
 
 def _chains(ir: str, name: str) -> FmaLoop:
-    """A loop of independent chains, loaded."""
+    """Return a loop of independent chains, loaded."""
     library = load_library(_code(ir), name)
     function = ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_int64)(library.address(name))
 
@@ -129,7 +129,7 @@ def _chains(ir: str, name: str) -> FmaLoop:
 
 
 def read_loop(vector_bytes: int) -> ReadLoop:
-    """The loop that reads consecutive vectors; it leaves out the end of an array that is less than STREAMS of them."""
+    """Return the loop that reads consecutive vectors; it omits a rest of fewer than STREAMS of them."""
     library = load_library(_code(probes.read_loop("probe_read", vector_bytes // 4)), "probe_read")
     signature = ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
     function = signature(library.address("probe_read"))
@@ -142,7 +142,7 @@ def read_loop(vector_bytes: int) -> ReadLoop:
 
 
 def _fma_rate(lanes: int, chains: int) -> float:
-    """Vector multiply-adds a second on one core."""
+    """Return vector multiply-adds a second on one core."""
     rounds, seconds = _best(fma_loop(lanes, chains))
     return rounds * chains / seconds
 
@@ -154,7 +154,7 @@ def _read_rate(read: ReadLoop, size: int) -> float:
 
 
 def _memory_rate(read: ReadLoop, size: int) -> float:
-    """Of an array larger than the caches, read piece after piece: the median, since a cache may still hold some."""
+    """Return the rate of an array beyond the caches, read by pieces: the median, as a cache may still hold some."""
     array = Array(size)
     piece = size // PIECES
     starts = [array.address + i * piece for i in range(PIECES)] * PASSES
@@ -162,7 +162,7 @@ def _memory_rate(read: ReadLoop, size: int) -> float:
 
 
 def _best(work: Callable[[int], object]) -> tuple[int, float]:
-    """So many rounds that they take a turn's time, and the least time that they took."""
+    """Return a number of rounds that takes a turn's time, and the least time that they took."""
     rounds, seconds = 1, _least(work, 1, 3)
     while seconds < TURN_SECONDS:
         rounds *= 4 if seconds < TURN_SECONDS / 4 else 2
@@ -171,7 +171,7 @@ def _best(work: Callable[[int], object]) -> tuple[int, float]:
 
 
 def _least(work: Callable[[int], object], rounds: int, turns: int) -> float:
-    """The least seconds that so many rounds take in so many turns."""
+    """Return the least seconds of `turns` turns of `rounds` rounds."""
     times = []
     for _ in range(turns):
         begin = time.perf_counter()
@@ -181,7 +181,7 @@ def _least(work: Callable[[int], object], rounds: int, turns: int) -> float:
 
 
 def _rounded(rate: float) -> float:
-    """To three digits: the rest is noise."""
+    """Round to three digits: the rest is noise."""
     return float(f"{rate:.3g}")
 
 

@@ -1,10 +1,10 @@
-"""Finding a faster schedule by measuring, within a time.
+"""Search for a faster schedule by measuring, within a time limit.
 
-Candidates are what the automatic scheduler comes to if it decides one thing otherwise (another of the plans that stand
-to choice, as `opgen inspect --stage why` shows them, another tile or order of loops, no copy), and another beside it
-where that was good; then variations of the best schedules so far, one step at a time, in an order that a seed decides.
-A schedule written by hand comes before all.  Each is checked by its primitives and the verifier, built, compared with
-the results of the default schedule, and timed in turn with it.
+The first candidates are results of the automatic scheduler with one decision changed: another plan (as `opgen inspect
+--stage why` shows them), another tile or order of loops, no copy.  If that helps, a second decision is changed, too.
+Then come variations of the best schedules so far, one step at a time, in an order that a seed decides.  A schedule
+written by hand is tried first.  Each candidate is checked by its primitives and the verifier, built, compared with the
+results of the default schedule, and timed in turn with it.
 """
 
 from __future__ import annotations
@@ -40,23 +40,25 @@ if TYPE_CHECKING:
     from opgen.machine import Machine
 
 LARGEST = 2000
-"""Most stores of an unrolled candidate: more take seconds to build."""
+"""Largest number of stores of an unrolled candidate: more take seconds to build."""
 STRETCH = 0.002
-"""Seconds that one timing takes at least."""
+"""Shortest timing in seconds."""
 GAIN = 0.97
-"""A candidate is better if it takes this part of the time."""
+"""A candidate is better if it takes this fraction of the time."""
 CONFIRMED = 15
-"""How often the best is timed once more, in turn with the default, before it is believed."""
+"""Number of final timings of the best candidate, in turn with the default, before it is accepted."""
 STEADY = 1.5
 """Ratio of longer timings of a schedule to the shortest one that an idle machine does not exceed."""
 EXACT = 16
-"""How many units of the last place of the largest result a candidate may differ by."""
+"""Tolerance of a candidate, in units of the last place of the largest result."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """The outcome of a search: times are seconds of one run; `schedule` is the default one if none was better, `given`
-    the time of the schedule that the search was given.  `slow` is what most timings of the default stayed below.
+    """The outcome of a search; times are seconds of one run.
+
+    `schedule` is the default one if none was better, `given` the time of the schedule passed to the search.  `slow` is
+    an upper bound of most timings of the default.
     """
 
     schedule: Schedule
@@ -77,7 +79,7 @@ class Found:
 
 
 class Runner:
-    """Runs schedules of one kernel on the same arrays, by as many threads as calls will."""
+    """Runner of schedules of one kernel on the same arrays, by as many threads as calls will use."""
 
     def __init__(self, kernel: Kernel, parameters: Sequence[SupportsIndex | float], target: Target, seed: int) -> None:
         self._parameters, self._target = parameters, target
@@ -88,19 +90,19 @@ class Runner:
         self._addresses: list[c_int64 | int] = [address(a) for a in (*self._inputs, *self._outputs)]
 
     def build(self, kernel: Kernel) -> Candidate:
-        """A scheduled kernel, ready to be timed."""
+        """Return a scheduled kernel, ready to be timed."""
         compiled = compile_kernel(legalize(kernel), self._target, self._alone)
         return Candidate(compiled.bind(self._parameters), self._addresses)
 
     def try_to_build(self, kernel: Kernel) -> Candidate | None:
-        """A scheduled kernel, if it can be built."""
+        """Return a scheduled kernel, or None if it cannot be built."""
         try:
             return self.build(kernel)
         except OpgenError:
             return None
 
     def results(self, candidate: Candidate) -> list[AnyArray]:
-        """What a candidate computes."""
+        """Return the results that a candidate computes."""
         for output in self._outputs:
             poison(output)
         candidate.run()
@@ -119,7 +121,7 @@ class Candidate:
         self._bound([*self._addresses])
 
     def seconds(self) -> float:
-        """The time of one run, over as many as make a stretch."""
+        """Return the time of one run, averaged over enough runs for a stretch."""
         while True:
             begin = time.perf_counter()
             for _ in range(self._runs):
@@ -132,7 +134,7 @@ class Candidate:
 
 
 Told: TypeAlias = "Callable[[int, float, float], None]"
-"""Told how many candidates were timed, the seconds of the default schedule, and the best candidate's part of them."""
+"""A function of the number of timed candidates, the default schedule's seconds, and the best candidate's fraction."""
 
 
 def tune(
@@ -144,10 +146,10 @@ def tune(
     given: Schedule | None = None,
     told: Told | None = None,
 ) -> Found:
-    """The best schedule that is found for a (simplified) kernel of known sizes within a time.
+    """Return the best schedule found for a (simplified) kernel of known sizes within a time limit.
 
-    A `given` schedule is timed in any case; raises ScheduleError if it is not legal for the kernel, and whatever keeps
-    it from being built.  `told` hears of each candidate.
+    A `given` schedule is timed in any case.  Raises ScheduleError if it is not legal for the kernel, and any error of
+    its build.  `told` is called after each candidate.
     """
     until = time.perf_counter() + seconds
     runner = Runner(kernel, parameters, target, seed)
@@ -181,13 +183,13 @@ def tune(
 
 
 def _ratio(candidate: Candidate, default: Candidate, rounds: int) -> float:
-    """The candidate's time to the default's: the median of timings in turn."""
+    """Return the ratio of the candidate's time to the default's: the median of timings in turn."""
     return statistics.median(candidate.seconds() / default.seconds() for _ in range(rounds))
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """A schedule, and the kernel after it; `decisions`: how the scheduler came to it, if it was the scheduler."""
+    """A schedule, and the kernel after it; `decisions` are the scheduler's, if it found the schedule."""
 
     schedule: Schedule
     kernel: Kernel
@@ -195,12 +197,12 @@ class Proposal:
 
 
 def decided(kernel: Kernel, machine: Machine, decisions: Decisions) -> Proposal:
-    """What the scheduler comes to with these decisions."""
+    """Return the scheduler's result with these decisions."""
     return Proposal(*scheduled(kernel, "cpu", machine, decisions), decisions)
 
 
 class _Search:
-    """Legal schedules, each once: those near the best of all that have been kept come first."""
+    """Legal schedules, each once: those near the best of all kept ones come first."""
 
     def __init__(self, kernel: Kernel, machine: Machine, first: Proposal, seed: int) -> None:
         self._kernel, self._machine = kernel, machine
@@ -212,16 +214,16 @@ class _Search:
         self.keep(first, 1.0)
 
     def keep(self, proposal: Proposal, ratio: float) -> None:
-        """Remember a schedule and how long it takes, as one to vary later."""
+        """Remember a schedule and its time, as one to vary later."""
         self._seen.add(str(proposal.schedule))
         heapq.heappush(self._kept, (ratio, next(self._order), proposal))
 
     def around(self) -> None:
-        """Leave what is being varied for what is better."""
+        """Stop varying the current schedule, so that a better one comes next."""
         self._left = iter(())
 
     def next(self, until: float) -> Proposal | None:
-        """The next schedule that can be built in time; None if there are no more, or it is later than `until`."""
+        """Return the next schedule that can be built in time; None after the last one, or after `until`."""
         while time.perf_counter() < until:
             for proposal in self._left:
                 if proposal is not None and copies(proposal.kernel.body) <= LARGEST:
@@ -234,9 +236,7 @@ class _Search:
         return None
 
     def _near(self, proposal: Proposal) -> Iterator[Proposal | None]:
-        """What was not seen before: with one more decision taken otherwise, then with one step changed.  None stands
-        for what led nowhere.
-        """
+        """Yield new schedules: one more decision changed, then one step changed; None for a failed attempt."""
         for path in () if proposal.decisions is None else proposal.decisions.others():
             other = decided(self._kernel, self._machine, Decisions(path, thorough=True))
             yield other if self._new(other.schedule) else None
@@ -273,12 +273,12 @@ def _close(found: AnyArray, right: AnyArray) -> bool:
 
 
 def _unit(a: AnyArray) -> float:
-    """A unit in the last place of 1."""
+    """Return a unit in the last place of 1."""
     return {2: 2.0**-7, 4: 2.0**-23, 8: 2.0**-52}[a.dtype.itemsize]
 
 
 def _fill(source: np.random.Generator, target: AnyArray) -> AnyArray:
-    """The array, filled with numbers of ordinary size."""
+    """Return the array, filled with numbers of ordinary size."""
     shape = target.shape
     if target.dtype.kind == "b":
         target[...] = source.integers(0, 2, shape)

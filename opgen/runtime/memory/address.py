@@ -1,8 +1,8 @@
-"""Where an array's elements lie in memory, found quickly.
+"""Addresses of arrays' elements in memory, found quickly.
 
-`ndarray.ctypes.data` takes about a microsecond, several times what a small call may cost in all.  CPython keeps the
-pointer to the elements directly behind an object's header (numpy's C interface fixes that place), so reading that word
-is the fast way; it is used only where a look at a few arrays shows that it tells the truth.
+`ndarray.ctypes.data` takes about a microsecond, several times the total cost of a small call.  CPython keeps the
+pointer to the elements directly behind an object's header (numpy's C interface fixes that place).  Reading that word is
+the fast way; it is used only if a test on a few arrays shows that it is right.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _HEADER = object.__basicsize__
 
 
 def _slow_address(array: npt.NDArray[np.generic]) -> int:
-    """The address of an array's first element."""
+    """Return the address of an array's first element."""
     return array.ctypes.data
 
 
 def _fast_address(array: npt.NDArray[np.generic]) -> int:
-    """The address of an array's first element."""
+    """Return the address of an array's first element."""
     return _word_at(id(array) + _HEADER).value
 
 

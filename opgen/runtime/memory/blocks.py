@@ -1,8 +1,8 @@
 """Large blocks of memory, kept for later results once nobody uses them.
 
-The C library asks the system for each block of 32 MiB or more and gives it back at once, so that all pages of a result
-would be made and cleared anew for every call: longer than many a kernel takes.  Smaller ones it keeps, if it has learnt
-to.
+The C library requests each block of 32 MiB or more from the system and returns it at once.  So all pages of a result
+would be mapped and cleared again for every call, which takes longer than many kernels.  It keeps smaller blocks, if its
+threshold has adapted (`teach`).
 """
 
 from __future__ import annotations
@@ -17,31 +17,33 @@ import numpy.typing as npt
 from opgen.runtime.memory.temporaries_ir import LARGE as LARGE
 
 KEPT = 256 << 20
-"""Most bytes of blocks that nobody uses."""
+"""The most bytes of unused blocks."""
 SLACK = 1.25
-"""A block may be so much larger than what is asked for."""
+"""Largest ratio of a block's size to the requested one."""
 
 _Memory = npt.NDArray[np.uint8]
 
 _free: dict[int, _Memory] = {}
-"""Blocks that nobody uses, by their identity, the oldest first.  No lock guards it, as collecting garbage may give a
-block back at any place: each step on it is a single one of the interpreter's.
+"""Unused blocks by their identity, the oldest first.
+
+No lock guards it, as garbage collection may return a block at any point: each step on it is a single one of the
+interpreter's.
 """
 
 
 @functools.cache
 def teach() -> None:
-    """Once a process: let the C library keep what kernels and results give back, up to the size of large blocks.
+    """Let the C library keep freed memory of kernels and results, up to the size of large blocks; once a process.
 
-    glibc goes by the largest block that was given back so far (mallopt(3), M_MMAP_THRESHOLD, unless somebody has set
-    it): a process that never had a large one returns the end of its heap to the system, only to ask for it again.
-    Nothing is read or written of this one, so no page of it is ever made.
+    glibc adapts its threshold to the largest block freed so far (mallopt(3), M_MMAP_THRESHOLD, unless somebody has set
+    it).  A process that never had a large one returns the end of its heap to the system, only to request it again. This
+    block is never read or written, so none of its pages is ever mapped.
     """
     np.empty(LARGE - (1 << 20), np.uint8)
 
 
 def block(size: int) -> Array[c_char]:
-    """At least `size` bytes, contents undefined: kept as long as anything refers to it, then free for the next call."""
+    """Return at least `size` bytes, contents undefined; freed for the next call when nothing refers to them."""
     memory = _taken(size)
     if memory is None:
         memory = _new(size)

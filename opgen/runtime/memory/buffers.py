@@ -1,4 +1,4 @@
-"""Arrays as kernels want them: numpy's types for opgen's, and memory that starts on a cache line."""
+"""Arrays as kernels need them: numpy's types for opgen's, and memory that starts on a cache line."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ ALIGNMENT = 64
 _SMALL = 4096
 
 _array_over: Callable[..., AnyArray] = np.ndarray
-"""`numpy.ndarray` as what it accepts: any buffer, also a ctypes block."""
+"""`numpy.ndarray`, typed for what it accepts: any buffer, also a ctypes block."""
 
 
 _numpy_dtypes: dict[str, np.dtype[np.generic]] = {}
 
 
 def numpy_dtype(dtype: DType) -> np.dtype[np.generic]:
-    """numpy's type of that name; one that numpy lacks is ml_dtypes', which is imported when it is first wanted."""
+    """Return numpy's type of that name; one that numpy lacks is ml_dtypes', which is imported on first use."""
     found = _numpy_dtypes.get(dtype.name)
     if found is None:
         found = _numpy_dtypes[dtype.name] = _find_dtype(dtype)
@@ -46,7 +46,7 @@ def _find_dtype(dtype: DType) -> np.dtype[np.generic]:
 
 
 def dtype_of(array: AnyArray) -> DType | None:
-    """opgen's type of an array's elements, or None if it has no such type (or not this machine's byte order)."""
+    """Return opgen's type of an array's elements, or None if it has no such type (or not this machine's byte order)."""
     found = DTYPES.get(array.dtype.name)
     return found if found is not None and array.dtype.isnative and array.dtype == numpy_dtype(found) else None
 
@@ -56,16 +56,16 @@ _blocks: tuple[type[Array[c_char]], ...] = tuple(c_char * (ALIGNMENT * n) for n 
 
 
 def empty_aligned(shape: tuple[int, ...], dtype: DType) -> AnyArray:
-    """A new row-major array, contents undefined, whose first element lies at a multiple of 64 bytes.
+    """Return a new row-major array, contents undefined, whose first element is at a multiple of 64 bytes.
 
-    Small ones are cut from a ctypes block, whose address is cheap to ask for; large ones from an array of numpy's,
-    whose allocator asks the system for huge pages; the largest from one that is used again.
+    Small ones are cut from a ctypes block, whose address is cheap to read.  Large ones are cut from an array of
+    numpy's, whose allocator requests huge pages.  The largest reuse a kept block.
     """
     return empty_of(shape, numpy_dtype(dtype))
 
 
 def empty_of(shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> AnyArray:
-    """`empty_aligned` for a numpy type."""
+    """Return a new array like `empty_aligned`'s, of a numpy type."""
     size = math.prod(shape) * dtype.itemsize + ALIGNMENT
     if size <= _SMALL:
         small = _blocks[size // ALIGNMENT + 1]()
@@ -78,7 +78,7 @@ def empty_of(shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> AnyArray:
 
 
 def poison(array: AnyArray) -> None:
-    """Fill an array with what no kernel would compute by chance: NaN, integers of 0xA5 bytes, true."""
+    """Fill an array with values that no kernel would compute by chance: NaN, integers of 0xA5 bytes, true."""
     kind = array.dtype.kind
     if kind == "b":
         array[...] = np.True_

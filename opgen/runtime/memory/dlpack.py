@@ -1,7 +1,7 @@
-"""Reading DLPack: capsules are taken over from their owners, and all that they say is looked at before it is believed.
+"""Reading DLPack: capsules are taken over from their owners, and all their fields are checked before use.
 
-Both forms are read, that of DLPack 1 (`dltensor_versioned`), which tells what may be written, and the older one, which
-does not.
+Both forms are read: that of DLPack 1 (`dltensor_versioned`), which has a read-only flag, and the older one, which does
+not.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from opgen.runtime.memory.buffers import numpy_dtype
 CUDA_DEVICES = (2, 13)
 """DLPack's numbers for memory of a CUDA device, plain and managed."""
 HOST_DEVICES = (1, 3, 11)
-"""For this machine's memory: plain, pinned for CUDA, pinned for ROCm."""
+"""DLPack's numbers for this machine's memory: plain, pinned for CUDA, pinned for ROCm."""
 PENDING, TAKEN = b"dltensor", b"used_dltensor"
 PENDING_VERSIONED, TAKEN_VERSIONED = b"dltensor_versioned", b"used_dltensor_versioned"
 READ_ONLY = 1
-"""The flag of a versioned capsule."""
+"""The read-only flag of a versioned capsule."""
 MAX_RANK = 64
-"""numpy's limit, too."""
+"""The most dimensions of a tensor; numpy's limit, too."""
 LARGEST = 2**63 - 1
 
 
@@ -77,7 +77,7 @@ class Versioned(ctypes.Structure):
 
 
 Deleter = ctypes.CFUNCTYPE(None, c_void_p)
-"""Python lets go of its lock for it: what an owner does then may wait for its other threads."""
+"""Type of a deleter; ctypes releases Python's lock for it, as the owner may then wait for its other threads."""
 
 # Prototypes of this module's own, because the functions of `ctypes.pythonapi` are shared by all libraries.
 pointer_of = ctypes.PYFUNCTYPE(c_void_p, py_object, c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
@@ -89,7 +89,7 @@ _rename = ctypes.PYFUNCTYPE(c_int, py_object, c_char_p)(("PyCapsule_SetName", ct
 class SharedTensor:
     """Memory lent by another library until `release` is called, once.
 
-    Strides are in bytes; None is row-major.  `read_only` is None where the owner does not tell.
+    Strides are in bytes; None is row-major.  `read_only` is None if the owner does not report it.
     """
 
     address: int
@@ -102,10 +102,10 @@ class SharedTensor:
 
 
 def take(array: SupportsDLPack, device: tuple[int, int], stream: int | None = None) -> SharedTensor:
-    """Take over an array's capsule, whose owner says that it lies on a device.
+    """Take over the capsule of an array that is on `device`, according to its owner.
 
-    Work on the array that is pending is ordered before later work on `stream`, a CUDA stream.  Raises BufferError for
-    what is no capsule, or says what cannot be; its memory has been given back then.
+    Pending work on the array is ordered before later work on `stream`, a CUDA stream.  Raises BufferError for anything
+    but a capsule, or for impossible fields; then its memory has been given back.
     """
     options = {} if stream is None else {"stream": stream or 1}  # 1 is the legacy default stream in DLPack's terms
     capsule = _capsule(array, options)
@@ -165,7 +165,7 @@ def _described(t: Tensor, device: tuple[int, int], read_only: bool | None, relea
 
 
 def _is_same_place(a: tuple[int, int], b: tuple[int, int]) -> bool:
-    """Whether two of DLPack's devices are one; this machine's memory is one, pinned or not."""
+    """Return True if two of DLPack's devices are the same; this machine's memory is one, pinned or not."""
     if a[0] in HOST_DEVICES:
         return b[0] in HOST_DEVICES
     return a[1] == b[1] and (a[0] == b[0] or (a[0] in CUDA_DEVICES and b[0] in CUDA_DEVICES))
@@ -201,7 +201,7 @@ _BY_CODE = {DLPACK_CODES[d.kind_code]: d.name for d in DTYPES.values() if d.smal
 
 
 def type_of(code: int, bits: int, lanes: int) -> np.dtype[np.generic]:
-    """numpy's type for DLPack's code, width and lanes; raises BufferError if it has none."""
+    """Return numpy's type for DLPack's code, width and lanes; raise BufferError if it has none."""
     if (code, bits, lanes) == (*BFLOAT, 1):
         return numpy_dtype(BFLOAT16)
     if (code, bits, lanes) == (6, 8, 1):
@@ -233,9 +233,9 @@ class _Lender:
 
 
 def array_over(shared: SharedTensor) -> npt.NDArray[np.generic]:
-    """An array over a tensor in this machine's memory, which is given back with the array.
+    """Return an array over a tensor in this machine's memory, which is given back with the array.
 
-    It can be written only where the owner says so.
+    It is writeable only if the owner says so.
     """
     if 0 in shared.shape:
         shared.release()

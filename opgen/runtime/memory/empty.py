@@ -1,4 +1,4 @@
-"""Memory for a caller's own tensors, where kernels read it fastest."""
+"""Memory for a caller's own tensors, aligned so that kernels read it fastest."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ _OP = "opgen.empty"
 
 
 def empty(shape: int | Sequence[int], dtype: npt.DTypeLike | str = np.float32) -> npt.NDArray[Any]:
-    """A new array like `numpy.empty`'s, contents undefined, that starts on a cache line (at a multiple of 64 bytes).
+    """Return a new array like `numpy.empty`'s, contents undefined, that starts on a cache line.
 
-    numpy's own arrays seldom do; vectors of 64 bytes that straddle two lines take up to twice as long to read.  `dtype`
-    is one of opgen's types, or its name ("bfloat16" too).  Raises ArgumentTypeError and ArgumentValueError for what is
-    no type or shape, MemoryError or ValueError for a shape that does not fit into memory.
+    The address is a multiple of 64 bytes.  That of numpy's own arrays seldom is, and vectors of 64 bytes that straddle
+    two lines take up to twice as long to read.  `dtype` is one of opgen's types, or its name ("bfloat16" too).  Raises
+    ArgumentTypeError and ArgumentValueError for an invalid type or shape, MemoryError or ValueError for a shape that
+    does not fit into memory.
     """
     return empty_of(_sizes(shape), _type(dtype))
 

@@ -1,7 +1,7 @@
-"""Objects of other libraries: whether they speak a protocol, what they mean beyond their memory, and their failures.
+"""Objects of other libraries: the protocols they support, their meaning beyond their memory, and their failures.
 
-What they run when they are asked is code of others, or made to mislead: any exception of it becomes an error that names
-op and argument.
+Reading them runs code of others, or code made to mislead: any exception of it becomes an error that names op and
+argument.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SHOWN = 200
 
 
 def has(value: object, name: str) -> bool:
-    """`hasattr`, and False where looking raises anything at all."""
+    """Return `hasattr(value, name)`; False if reading raises any exception."""
     try:
         getattr(value, name)
     except Exception:  # whatever code of others raises
@@ -29,12 +29,12 @@ def has(value: object, name: str) -> bool:
 
 
 def speaks_dlpack(value: object) -> TypeGuard[SupportsDLPack]:
-    """Whether a value lends its memory by DLPack."""
+    """Return True if a value lends its memory by DLPack."""
     return has(value, "__dlpack__") and has(value, "__dlpack_device__")
 
 
 def device_of(value: SupportsDLPack) -> tuple[int, int]:
-    """The device that a value says it lies on.  Raises whatever its own code does; TypeError if that is no device."""
+    """Return the device that a value reports.  Raises any exception of its own; TypeError for an invalid device."""
     found = tuple(value.__dlpack_device__())
     kind, number = (int(n) if isinstance(n, int) else None for n in found) if len(found) == 2 else (None, None)
     if kind is None or number is None:
@@ -43,17 +43,17 @@ def device_of(value: SupportsDLPack) -> tuple[int, int]:
 
 
 class Hidden(NamedTuple):
-    """What a tensor means beyond the numbers in its memory: what is wanted in its place, and what it is."""
+    """A tensor's meaning beyond the numbers in its memory: the expected tensor, and the given one."""
 
     expected: str
     given: str
 
 
 def hidden(value: object) -> Hidden | None:
-    """What a kernel that reads the memory of a tensor would get wrong; None if memory is all there is to it.
+    """Return the part of a tensor's meaning that its memory lacks; None if memory is all there is to it.
 
-    The words are PyTorch's: tensors whose numbers are to be negated or conjugated when they are read, which record a
-    gradient, or which are of a class that computes in its own way (`__torch_dispatch__`).
+    The flags are PyTorch's: numbers that are negated or conjugated when they are read, a recorded gradient, or a class
+    that computes in its own way (`__torch_dispatch__`).
     """
     if _is_set(value, "is_neg"):
         return Hidden("a tensor without the negative bit (.resolve_neg() makes one)", "one that has it")
@@ -73,7 +73,7 @@ def _is_set(value: object, name: str) -> bool:
 
 
 def _dispatches(kind: type) -> bool:
-    """Whether a class that inherits DLPack from a plain tensor's says what its operations do by itself."""
+    """Return True if a class that inherits DLPack from a plain tensor's defines its own operations."""
     for base in kind.__mro__:
         if "__dlpack__" in base.__dict__:
             return False
@@ -83,14 +83,14 @@ def _dispatches(kind: type) -> bool:
 
 
 def others(tensors: Iterable[object]) -> list[SupportsDLPack]:
-    """Those tensors that are another library's: they speak DLPack, and are not numpy's."""
+    """Return the tensors that are another library's: they support DLPack, and are not numpy's."""
     own = (np.ndarray, np.generic, list, tuple, int, float)
     return [t for t in tensors if not isinstance(t, own) and speaks_dlpack(t)]
 
 
 @contextmanager
 def reading(op: str, argument: str, value: object) -> Iterator[None]:
-    """Where an object's own code runs: whatever it raises becomes an ArgumentError."""
+    """Run an object's own code inside; any exception of it becomes an ArgumentError."""
     try:
         yield
     except ArgumentError:
@@ -103,7 +103,7 @@ def reading(op: str, argument: str, value: object) -> Iterator[None]:
 
 
 def _text(error: Exception) -> str:
-    """The first line of an error's message, not too much of it."""
+    """Return the first line of an error's message, cut if it is long."""
     try:
         line = (str(error).splitlines() or [""])[0]
     except Exception:  # even this is code of others

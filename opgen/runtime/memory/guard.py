@@ -27,21 +27,21 @@ def _protect(address: int, size: int, protection: int) -> None:
 
 @dataclass(frozen=True, eq=False)
 class GuardedArray:
-    """An array that touches a protected page at one side, and what fills the space at its other."""
+    """An array that touches a protected page at one side, and the filled slack at its other."""
 
     array: AnyArray
     slack: npt.NDArray[np.uint8]
 
     def damaged(self) -> bool:
-        """Whether something was written beside the array, on the side that touches no protected page."""
+        """Return True if something was written beside the array, on the side without a protected page."""
         return bool((self.slack != _CANARY).any())
 
 
 def guarded_empty(shape: tuple[int, ...], dtype: np.dtype[np.generic], side: Side = "end") -> GuardedArray:
-    """An array, contents undefined, that ends exactly at a protected page (or starts just behind one).
+    """Return an array, contents undefined, that ends exactly at a protected page (or starts just behind one).
 
-    There is a protected page at both ends of the memory; `side` says which of them the array touches.  An array that
-    ends at a page is aligned to its elements only.
+    The memory has a protected page at both ends; `side` says which of them the array touches.  An array that ends at a
+    page is aligned to its elements only.
     """
     page = mmap.PAGESIZE
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
@@ -59,7 +59,7 @@ def guarded_empty(shape: tuple[int, ...], dtype: np.dtype[np.generic], side: Sid
 
 
 def guarded_copy(source: AnyArray, side: Side = "end", read_only: bool = False) -> GuardedArray:
-    """A copy of an array between protected pages; `read_only` protects the copy itself from being written."""
+    """Return a copy of an array between protected pages; `read_only` also protects the copy from writes."""
     guarded = guarded_empty(source.shape, source.dtype, side)
     guarded.array[...] = source
     if read_only and source.size:

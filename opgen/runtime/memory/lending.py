@@ -24,7 +24,7 @@ class LentArray(np.ndarray):
     """A numpy array that lends types of ml_dtypes by DLPack, too: `torch.from_dlpack(array)`."""
 
     def __dlpack__(self, **options: Any) -> Any:
-        """A capsule over the memory; options and errors are those of numpy's arrays."""
+        """Return a capsule over the memory; options and errors are those of numpy's arrays."""
         if self.dtype.name not in CODES or self.dtype.char in np.typecodes["All"]:
             return self.view(np.ndarray).__dlpack__(**options)
         capsule = self.view(np.ndarray).view(f"u{self.dtype.itemsize}").__dlpack__(**options)
@@ -34,22 +34,23 @@ class LentArray(np.ndarray):
 
 
 def _tensor_of(capsule: object) -> Tensor:
-    """What a capsule of numpy's describes, to be written."""
+    """Return the tensor that a capsule of numpy's describes, to be written."""
     if is_capsule(capsule, PENDING_VERSIONED):
         return cast("Tensor", Versioned.from_address(pointer_of(capsule, PENDING_VERSIONED)).tensor)
     return cast("Tensor", Managed.from_address(pointer_of(capsule, PENDING)).tensor)
 
 
 def lent(result: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """A result for a call with tensors of another library's, over the same memory."""
+    """Return a result for a call with tensors of another library's, over the same memory."""
     return result.view(LentArray) if result.dtype.char not in np.typecodes["All"] else result
 
 
 def for_caller(
     results: tuple[npt.NDArray[Any], ...], out: Sequence[object] | None, others: bool
 ) -> tuple[npt.NDArray[Any], ...]:
-    """The results as the caller gets them: what was given as `out`, else new ones, which other libraries can read if
-    some tensor was another library's.
+    """Return the results for the caller: the given `out`, else new ones.
+
+    Other libraries can read new ones if some tensor was another library's.
     """
     given = (None,) * len(results) if out is None else out
     return tuple(

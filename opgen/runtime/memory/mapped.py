@@ -1,10 +1,10 @@
-"""Arrays in files of the cache: what was made of a model's weights, mapped into memory and not read.
+"""Arrays in files of the cache: results computed from a model's weights, mapped into memory and not read.
 
     a page: magic (8 bytes), format (4), length of the elements (8), their CRC-32 (4), key (32), zeros
     the elements
 
-Integers are little-endian.  A file that is not exactly what was stored under its key is removed, as an entry of the
-cache is (`opgen.cache.entries`): a length and a checksum tell damage, and nobody but the user can have written it.
+Integers are little-endian.  A file that is not exactly as stored under its key is removed, like any entry of the cache
+(`opgen.cache.entries`).  A length and a checksum detect damage, and nobody but the user can have written it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from opgen.runtime.memory.buffers import AnyArray, numpy_dtype
 
 PAGE = mmap.PAGESIZE
 LEAST = 1 << 14
-"""Bytes from which on an array has a file of its own: below, it takes less time to read it with something else."""
+"""Bytes from which on an array has a file of its own: reading a smaller one with other data is faster."""
 
 _FORMAT = 1
 _MAGIC = b"OPGENARR"
@@ -36,7 +36,7 @@ _FLAGS = mmap.MAP_PRIVATE | getattr(mmap, "MAP_POPULATE", 0)
 
 
 def store(key: str, array: AnyArray) -> bool:
-    """Keep the elements of an array under a key of 64 hexadecimal digits; whether they are there now."""
+    """Keep an array's elements under a key of 64 hexadecimal digits; return True if they are there now."""
     held, name = cache.default(), cache.array_name(key)
     if held.size_of(name) == PAGE + array.nbytes:
         return True
@@ -46,7 +46,7 @@ def store(key: str, array: AnyArray) -> bool:
 
 
 def load(key: str, dtype: DType, shape: tuple[int, ...]) -> AnyArray | None:
-    """The array that was stored under a key, which nobody can write to; None if it is not there whole."""
+    """Return the array stored under a key, read-only; None if it is missing or damaged."""
     kind = numpy_dtype(dtype)
     size = kind.itemsize * int(np.prod(shape, dtype=np.int64))
     held = cache.default()
@@ -68,7 +68,7 @@ def load(key: str, dtype: DType, shape: tuple[int, ...]) -> AnyArray | None:
 
 
 def _mapped(descriptor: int, key: str, size: int) -> memoryview | None:
-    """The elements in a file, or None if it is not what was stored."""
+    """Return the elements in a file, or None if it is not as stored."""
     if os.fstat(descriptor).st_size != PAGE + size:
         return None
     address = _mmap()(None, PAGE + size, mmap.PROT_READ, _FLAGS, descriptor, 0)
@@ -84,7 +84,7 @@ def _mapped(descriptor: int, key: str, size: int) -> memoryview | None:
 
 @once
 def _mmap() -> ctypes._NamedFuncPointer:
-    """The C library's: Python's own keeps a descriptor for each file that it maps, and a process may have few."""
+    """Return the C library's mmap: Python's own keeps a descriptor for each mapped file, and a process may have few."""
     function = ctypes.CDLL(None, use_errno=True).mmap
     function.restype = ctypes.c_void_p
     function.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_int64]

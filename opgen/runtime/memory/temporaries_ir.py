@@ -1,11 +1,11 @@
-"""Memory for the temporary results of kernels, in LLVM IR: what is large is kept for the next call.
+"""Memory for the temporary buffers of kernels, in LLVM IR: large blocks are kept for the next call.
 
-`ptr opgen_take(i64 bytes)` and `void opgen_give(ptr block)` stand for the C library's malloc and free in kernels.  The
-C library asks the system for each block of LARGE bytes or more and gives it back at once, so that all its pages are
-made and cleared anew for every call: longer than many a kernel takes.  These go by SLOTS slots.  A slot is empty, busy
-(its block is in use, or it is being changed), or idle; whoever makes it busy owns it, so that no lock is needed, and
-none stays locked in a forked child.  Idle blocks are bounded (KEPT).  The C library has the same
-(`bindings/c/templates/temporaries.c.jinja`).
+`ptr opgen_take(i64 bytes)` and `void opgen_give(ptr block)` replace the C library's malloc and free in kernels.  The C
+library requests each block of LARGE bytes or more from the system and returns it at once.  So all its pages are mapped
+and cleared again for every call, which takes longer than many kernels.  These functions keep SLOTS slots.  A slot is
+empty, busy (its block is in use, or the slot is being changed), or idle.  The thread that makes it busy owns it, so
+that no lock is needed, and none stays locked in a forked child.  Idle blocks are bounded (KEPT).  Generated C libraries
+have the same code (`bindings/c/templates/temporaries.c.jinja`).
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ TAKE, GIVE, MOST = "opgen_take", "opgen_give", "opgen_most_idle"
 LARGE = 32 << 20
 """Bytes from which on blocks are kept."""
 KEPT = 1 << 30
-"""Most bytes of idle blocks, and at most one part in SHARE of the memory available: word MOST says it."""
+"""The most bytes of idle blocks, and at most 1/SHARE of the available memory: word MOST holds the bound."""
 SHARE = 8
 SLOTS = 32
-"""Number of large blocks at once that are kept: further ones are the C library's."""
+"""Number of large blocks kept at once; further ones are the C library's."""
 EMPTY, BUSY, IDLE = 0, 1, 2
 SLACK = 4
-"""A block may be larger than what is asked for by one part in so many."""
+"""A block may be larger than requested by one part in this number."""
 
 IR = f"""\
 ; State, block, its bytes.

@@ -1,7 +1,7 @@
 """Loading an object file without LLVM.
 
-What LLVM makes of a kernel is a small ELF file for x86-64: code, constants, a few words of memory, calls of the C
-library.  Other architectures, and anything that such files do not hold, are refused.
+LLVM emits a kernel as a small ELF file for x86-64: code, constants, a few words of memory, calls of the C library.
+Other architectures, and anything that such files do not contain, are refused.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ class Image:
     """An object file in memory that may be run; `image[symbol]` is an address.  It is good as long as this object."""
 
     def __init__(self, code: bytes, symbols: Sequence[str] = (), given: Mapping[str, int] | None = None) -> None:
-        """`given` are the addresses of functions that are not to be looked for in the process.
+        """Load an object file; `given` are the addresses of functions that are not to be looked up in the process.
 
-        Raises InternalError for what is no object file of an x86-64 processor's, asks for what there is not, or
-        lacks one of the symbols.
+        Raises InternalError for anything but an object file for x86-64, a symbol that cannot be resolved, or a missing
+        one.
         """
         self._given = {} if given is None else given
         try:
@@ -150,15 +150,16 @@ def functions(code: bytes) -> list[Symbol]:
 
 
 def _relocations(code: bytes, table: _Section) -> Iterator[tuple[int, int, int, int]]:
-    """Where, the type, the symbol's number, the addend."""
+    """Yield the place, the type, the symbol's number, and the addend."""
     for at in range(table.offset, table.offset + table.size, _RELOCATION.size):
         where, info, addend = _RELOCATION.unpack_from(code, at)
         yield where, info & 0xFFFFFFFF, info >> 32, addend
 
 
 def _layout(sections: list[_Section], symbols: int) -> tuple[dict[int, int], int, int]:
-    """Where each section comes to lie, where code and stubs end, and how many bytes that takes: code first, then on
-    pages of their own data and a word for each symbol.
+    """Return the place of each section, the end of code and stubs, and the total size in bytes.
+
+    Code comes first, then, on pages of their own, data and a word for each symbol.
     """
     wanted = [(i, s) for i, s in enumerate(sections) if s.flags & _ALLOCATED and s.name != ".eh_frame"]
     places: dict[int, int] = {}
@@ -180,7 +181,7 @@ def _pages(size: int) -> int:
 
 @functools.cache
 def _external(name: str) -> int:
-    """The address of a function of the C library's, as the process has it."""
+    """Return the address of a function of the C library's in this process."""
     for library in (None, "libm.so.6"):
         found = getattr(ctypes.CDLL(library), name, None)
         if found is not None:
@@ -189,7 +190,7 @@ def _external(name: str) -> int:
 
 
 def _protect(start: int, size: int) -> None:
-    """Memory that may be run, and no longer written."""
+    """Make memory executable and no longer writeable."""
     if _mprotect()(start, size, mmap.PROT_READ | mmap.PROT_EXEC) != 0:
         raise OSError(ctypes.get_errno(), "mprotect")
 

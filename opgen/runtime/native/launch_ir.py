@@ -1,20 +1,20 @@
-"""The launcher, in LLVM IR: what a repeated call runs between its arrays and its kernel, in place of Python.
+"""The launcher, in LLVM IR: the code that a repeated call runs between its arrays and its kernel, instead of Python.
 
-`opgen_launch(self, args, count)` is a function of CPython's (METH_FASTCALL).  `self` is a numpy array of the words of
-a `%plan`; `args` are the tensors, then an array for each result; None in place of the only result asks for a new one.
-It returns the (first) result, or None for whatever the plan does not cover: an object that is no array, another type or
-shape, an array that kernels cannot use in place, results that overlap another array, a number of threads that has
-changed, no memory.  After None nothing has happened, except that results given by the caller may hold anything.
+`opgen_launch(self, args, count)` is a function of CPython's (METH_FASTCALL).  `self` is a numpy array of the words of a
+`%plan`; `args` are the tensors, then an array for each result; None for the only result requests a new one. It returns
+the (first) result, or None for anything that the plan does not cover: an object that is not an array, another type or
+shape, an array that kernels cannot use in place, results that overlap another array, a changed number of threads, no
+memory.  After None nothing has happened, except that the caller's results may hold anything.
 
-Python's other threads run while the kernel does.  What is CPython's and numpy's is reached through
+Python's other threads run while the kernel does.  CPython's and numpy's symbols are reached through
 `opgen_launch_table`, which the loader fills, so the code itself depends on no library:
 
     [0] numpy.ndarray  [1] PyArray_NewFromDescr  [2] Py_IncRef  [3] Py_DecRef  [4] PyEval_SaveThread
     [5] PyEval_RestoreThread  [6] PyErr_Clear  [7] None  [8] the address of the generation of thread numbers
     [9] numpy's type of bytes  [10] PyArray_SetBaseObject
 
-A new result of ALIGNED_FROM bytes or more starts on a cache line, which numpy's own allocation does not promise: it is
-an array over a larger one of bytes.
+A new result of ALIGNED_FROM bytes or more starts on a cache line, which numpy's own allocation does not guarantee: it
+is an array over a larger one of bytes.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ PLAN_WORDS = 7
 ENTRY_WORDS = 7
 ALIGNMENT = 64
 ALIGNED_FROM = 4096
-"""Bytes from which on a new result is put on a cache line: the work on a smaller one is too short to gain by it."""
+"""Bytes from which on a new result starts on a cache line: the work on a smaller one is too short to gain by it."""
 CARRAY = 0x1 | 0x100 | 0x400
 """numpy's flags of an array that is C-contiguous, aligned and writeable."""
 UNREAD = -1
-"""In place of the number of a kernel's word: the kernel does not read this tensor."""
+"""Replaces the number of a kernel's word for a tensor that the kernel does not read."""
 
 IR = f"""\
 ; A plan: the kernel, how many words it takes, those words but for addresses, tensors, results, generation, entries.

@@ -1,7 +1,7 @@
 """Object code, loaded into the process.
 
-Object files for x86-64 are loaded by `opgen.runtime.native.elf`: in 0.1 ms, into 6 KiB for a small kernel, all of which
-is given back.  Others go by LLVM's ORC, which takes 0.2 ms and 44 KiB, and keeps 10 of them for each library that was
+Object files for x86-64 are loaded by `opgen.runtime.native.elf`: in 0.1 ms, into 6 KiB for a small kernel, all freed
+later.  Others are loaded by LLVM's ORC, which takes 0.2 ms and 44 KiB, and keeps 10 of them for each library that was
 ever loaded.  (MCJIT ends the process for a symbol that cannot be resolved, where ORC raises an error.)
 """
 
@@ -32,7 +32,7 @@ class Library:
         self._tracker = tracker
 
     def address(self, symbol: str) -> int:
-        """Where one of the exported symbols is."""
+        """Return the address of one of the exported symbols."""
         return int(self._tracker[symbol])
 
 
@@ -46,12 +46,12 @@ def _jit() -> LLJIT:
 
 
 def load_library(code: bytes, *symbols: str, given: Mapping[str, int] | None = None, owner: str = "") -> Library:
-    """Link an object file of this machine into the process; `symbols` are those whose addresses will be asked for.
+    """Link an object file of this machine into the process; `symbols` are those whose addresses will be read.
 
-    It finds the functions that it calls in the process, but those that are `given` by their addresses.  A profiler
-    shows its functions under the name of their `owner`, such as an op (`opgen.runtime.native.perf_map`).
+    The functions that it calls are resolved in the process, except those `given` by their addresses.  A profiler shows
+    its functions under the name of their `owner`, such as an op (`opgen.runtime.native.perf_map`).
 
-    Raises InternalError if the code is no object file, lacks a symbol, or needs one that the process does not have.
+    Raises InternalError if the code is not an object file, lacks a symbol, or needs one that the process does not have.
     """
     try:
         library = Library(Image(code, symbols, given or {}))
@@ -67,7 +67,7 @@ def load_library(code: bytes, *symbols: str, given: Mapping[str, int] | None = N
 
 
 def _linked(code: bytes, symbols: Sequence[str], given: Mapping[str, int]) -> Library:
-    """Code that LLVM loads."""
+    """Return code that LLVM loads."""
     with BUILD:
         jit = _jit()
         import llvmlite.binding as llvm
@@ -84,7 +84,7 @@ def _linked(code: bytes, symbols: Sequence[str], given: Mapping[str, int]) -> Li
 
 
 def load_object(code: bytes, symbol: str) -> int:
-    """The address of a symbol of an object file that is loaded for the rest of the process's life."""
+    """Return the address of a symbol of an object file that is loaded for the rest of the process's life."""
     library = load_library(code, symbol)
     _kept.append(library)
     return library.address(symbol)

@@ -2,24 +2,23 @@
 
 The process loads it (`opgen.runtime.threads`), and each C library links it, under the library's own prefix.
 
-`opgen_parallel_for(body, context, begin, end, threads)` calls `body(context, b, e)` on disjoint pieces that cover
-begin <= i < end.  There are T stretches, one for each thread: stretch t goes from begin + floor(n * t / T) to begin +
-floor(n * (t + 1) / T), where n = end - begin.  Thread t takes its own stretch first, PIECES pieces one after the other,
-from the front, so that a thread finds in its caches what it left there the last time; then what is left of the others',
-so that none waits for one that is held up.  A thread that there is not (there may be fewer than were asked for) is only
-held up longer.
+`opgen_parallel_for(body, context, begin, end, threads)` calls `body(context, b, e)` on disjoint pieces that cover begin
+<= i < end.  There are T stretches, one for each thread: stretch t goes from begin + floor(n * t / T) to begin + floor(n
+* (t + 1) / T), where n = end - begin.  Thread t first takes its own stretch, PIECES pieces one after the other, from
+the front, so that it finds its data of the last call in its caches.  Then it takes the rest of the others', so that no
+thread delays the loop for long.  A missing thread (fewer may run than requested) only delays its stretch longer.
 
-OpenMP's runtimes end the process where a thread cannot be made.  So before a thread first asks for a team of some size,
-as many threads are made and ended; where that fails, a pool is used, of whose workers any number will do.
+OpenMP's runtimes end the process if a thread cannot be made.  So before a thread first requests a team of some size, as
+many threads are made and ended.  If that fails, a pool is used, which works with any number of workers.
 
 `opgen_parallel_for_parts(body, context, begin, end, threads, part)` calls `part(context, t, run, region)` once in each
 thread t that joins, and `part` calls `run(region, t)`: so a library gives each thread its part of a workspace.
 (`opgen_parallel_for` passes null, and the pieces run directly.)
 
-`opgen_parallel_table` says how, in words: [0] 0 serial, 1 OpenMP, 2 the pool; then the addresses of GOMP_parallel,
-omp_get_thread_num and the functions of POSIX in `PTHREAD_FUNCTIONS`; and the key under which each thread keeps how
-large a team it had.  Its loader writes it, so that the code depends on no library, and writes word 0 again in a
-forked child, where OpenMP's threads do not exist.  The pool is in `pool_ir.py`.
+`opgen_parallel_table` configures it, in words: [0] 0 serial, 1 OpenMP, 2 the pool; then the addresses of GOMP_parallel,
+omp_get_thread_num and the functions of POSIX in `PTHREAD_FUNCTIONS`; and the key under which each thread keeps the
+largest team that it had.  Its loader writes it, so that the code depends on no library.  The loader writes word 0 again
+in a forked child, where OpenMP's threads do not exist.  The pool is in `pool_ir.py`.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ PARTS = f"{PREFIX}_for_parts"
 SYMBOLS = (FUNCTION, PARTS, TABLE, pool_ir.POOL, pool_ir.PREPARE, pool_ir.DISMISS)
 SERIAL, OPENMP, PTHREAD = 0, 1, 2
 PIECES = 8
-"""Of a stretch: taking one costs about 20 ns; a thread that is held up delays the others by one at most."""
+"""Pieces of a stretch: taking one costs about 20 ns; a delayed thread delays the others by one at most."""
 _LOOP = f"""\
 ; A stretch, in a cache line of its own: what is taken, its length, the length of a piece, where it begins.
 %stretch = type {{ i64, i64, i64, i64, [4 x i64] }}
@@ -322,7 +321,7 @@ done:
 def text(prefix: str = PREFIX, architecture: str = platform.machine(), hidden: bool = False) -> str:
     """Return the module's text for an architecture; every symbol begins with a prefix.
 
-    `hidden`: the symbols are for the library that links the object code, and for nobody else.
+    `hidden`: the symbols are visible only in the library that links the object code.
     """
     ir = f"{_LOOP}\n{pool_ir.text(architecture)}".replace(f"@{PREFIX}_", f"@{prefix}_")
     if not hidden:

@@ -3,7 +3,7 @@
     OPGEN_PERF=map perf record -g python program.py
 
 Each function has a line: its address, its size, its name.  The file is appended to, as other writers of code in the
-process do; what an earlier process with the same number left is dropped.  It stays, since `perf report` reads it after
+process do; lines of an earlier process with the same number are dropped.  It stays, since `perf report` reads it after
 the process has ended.  A forked child has a file of its own, with all functions that it shares with its parent.
 """
 
@@ -27,12 +27,12 @@ _NOT_NAMING = re.compile(r"[^\w.:+\-/]+")
 _lines: list[bytes] = []
 """Everything that the process has loaded, for children that are forked."""
 _file: str | None = None
-"""The file that this process writes; None before the first line, and where none can be written."""
+"""The file that this process writes; None before the first line, and if none can be written."""
 _refused = False
 
 
 def enabled() -> bool:
-    """Return True if OPGEN_PERF asks for a map.  Raises UserError for a word without meaning."""
+    """Return True if OPGEN_PERF requests a map.  Raises UserError for an unknown word."""
     word = os.environ.get(VARIABLE, "")
     if word not in ("", "map"):
         raise UserError(f"{VARIABLE} is {shown(word)}, expected map (write /tmp/perf-PID.map) or nothing")

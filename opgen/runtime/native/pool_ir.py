@@ -1,12 +1,12 @@
-"""The pool of the parallel loop, in LLVM IR: workers that stay, where OpenMP is not asked for.
+"""The pool of the parallel loop, in LLVM IR: workers that persist, used unless OpenMP is requested.
 
-A worker looks for a region for a while, then sleeps; it joins a region that a caller laid out, and takes pieces of its
-stretches.  A caller does all of a region by itself where no worker comes, so any number of them will do: none in a
+A worker spins for a region for a while, then sleeps; it joins a region that a caller published, and takes pieces of its
+stretches.  A caller does all of a region by itself if no worker comes.  So any number of workers is enough: none in a
 forked child, none once the library that holds the pool is unloaded.  Workers block all signals, which are for the
-program's own threads, but those of faults.
+program's own threads, except those of faults.
 
-`opgen_parallel_prepare(processors)` makes the memory that of a pool without workers: for the loader, and in a forked
-child.  `opgen_parallel_dismiss()` ends the workers, which finish what they are at; later loops have none.
+`opgen_parallel_prepare(processors)` resets the memory to a pool without workers: for the loader, and in a forked child.
+`opgen_parallel_dismiss()` ends the workers, which finish their current piece; later loops have none.
 
 This text is the second part of `parallel_ir.text`, and uses its functions and its table.
 """
@@ -17,7 +17,7 @@ import ctypes
 import signal
 
 PREFIX = "opgen_parallel"
-"""What every symbol of the parallel loop begins with."""
+"""Prefix of every symbol of the parallel loop."""
 TABLE = f"{PREFIX}_table"
 POOL = f"{PREFIX}_pool"
 PREPARE = f"{PREFIX}_prepare"
@@ -27,20 +27,22 @@ PTHREAD_FUNCTIONS = (
     *("create", "join", "mutex_init", "mutex_lock", "mutex_unlock", "getspecific", "setspecific"),
     *("cond_init", "cond_wait", "cond_signal", "cond_broadcast", "sigmask"),
 )
-"""Those whose addresses the table has, each after `pthread_`."""
+"""POSIX functions whose addresses the table has, each named after `pthread_`."""
 FIRST_FUNCTION = 3
-"""The word of the first of them."""
+"""Index of the table's word for the first of them."""
 KEY = FIRST_FUNCTION + len(PTHREAD_FUNCTIONS)
 TABLE_WORDS = KEY + 1
 MUTEX_BYTES = 64
-"""Room for a pthread_mutex_t, which is all zeros before its first use, or for a pthread_cond_t."""
+"""Size of the storage for a pthread_mutex_t, which is all zeros before its first use, or for a pthread_cond_t."""
 SPINS = 2000
-"""How often a thread looks, 40 to 140 cycles apart, before it sleeps: some 50 us, a few times what waking it takes."""
+"""Number of polls, 40 to 140 cycles apart, before a thread sleeps: some 50 us, a few times the cost of waking it."""
 
 
 class Pool(ctypes.Structure):
-    """The memory: `regions` that may be joined and `open`, whether there are any; how often one looks (`spins`) before
-    one sleeps; whether this is the end.  As many workers as `processors`, or more, do not look, but sleep at once.
+    """The pool's memory.
+
+    `regions` may be joined, and `open` is set if there are any.  A thread polls `spins` times before it sleeps: not at
+    all if there are as many workers as `processors`, or more.  `ended` is set at the end.
     """
 
     workers: int
@@ -69,17 +71,17 @@ def word(name: str) -> int:
 
 
 def _at(field: str) -> str:
-    """The address of a field."""
+    """Return the address of a field."""
     return f"getelementptr (i8, ptr @{POOL}, i64 {getattr(Pool, field).offset})"
 
 
 _PAUSES = {"x86_64": ("llvm.x86.sse2.pause", ""), "aarch64": ("llvm.aarch64.hint", "i32 1")}
-"""What a processor is told by a thread that looks again and again: a function of LLVM's, and its arguments."""
+"""The hint that a polling thread gives its processor: a function of LLVM's, and its arguments."""
 
 SIGSET_BYTES = 128
 """Size of a sigset_t of Linux's C libraries."""
 SIG_SETMASK = 2
-"""Linux's number."""
+"""Linux's number of the operation that replaces the signal mask."""
 _FAULTS = (signal.SIGILL, signal.SIGTRAP, signal.SIGBUS, signal.SIGFPE, signal.SIGSEGV)
 _BLOCKED = ~sum(1 << (number - 1) for number in _FAULTS)
 """The first 64 signals as workers block them: where a fault is blocked, the process ends without its handler."""

@@ -1,16 +1,16 @@
-"""Arrays over tensors of other libraries, in LLVM IR: what stands between such a tensor and a plan's launcher.
+"""Arrays over tensors of other libraries, in LLVM IR: the code between such a tensor and a plan's launcher.
 
-Two functions of CPython's (METH_FASTCALL), of one argument each.  Both give an array over the tensor's memory, or None
-for whatever is not as usual (memory elsewhere, a type or a size without meaning, an error of the owner's): then nothing
-has happened, and Python looks at it again and says what is wrong.
+There are two functions of CPython's (METH_FASTCALL), of one argument each.  Both return an array over the tensor's
+memory, or None for anything unusual (memory elsewhere, an invalid type or size, an error of the owner's).  After None
+nothing has happened, and Python checks the tensor again and reports the reason.
 
 * `opgen_view_object(self, args, count)`: a tensor whose class has DLPack's table of C functions
   (`__dlpack_c_exchange_api__`).  `self` is a numpy array of one word, the table's function that describes a tensor.
   The array refers to the tensor, and can be written.
-* `opgen_view_capsule(self, args, count)`: a DLPack capsule, which is taken over: what it lends is given back with the
+* `opgen_view_capsule(self, args, count)`: a DLPack capsule, which is taken over: its memory is given back with the
   array.  The array can be written if the capsule says so.
 
-What is CPython's and numpy's is reached through `opgen_view_table`, which the loader fills:
+CPython's and numpy's symbols are reached through `opgen_view_table`, which the loader fills:
 
     [0] numpy.ndarray  [1] PyArray_NewFromDescr  [2] Py_IncRef  [3] Py_DecRef  [4] PyErr_Clear  [5] None
     [6] PyArray_SetBaseObject  [7] PyCapsule_IsValid  [8] PyCapsule_GetPointer  [9] PyCapsule_SetName
@@ -26,10 +26,10 @@ OBJECT, CAPSULE, TABLE = "opgen_view_object", "opgen_view_capsule", "opgen_view_
 TABLE_WORDS = 15
 TYPE_WORDS = 3
 MAX_RANK = 16
-"""Tensors with more dimensions go the long way."""
+"""Tensors with more dimensions take the slow path."""
 _WRITEABLE = 0x400
 _LIMIT = 1 << 46
-"""Sizes and strides that are larger go the long way, so that no product of two with an element's size overflows."""
+"""Larger sizes and strides take the slow path, so that no product of two with an element's size overflows."""
 
 
 def _text(name: str, text: bytes) -> str:
@@ -37,7 +37,7 @@ def _text(name: str, text: bytes) -> str:
 
 
 def _give_back(function: str, name: str, deleter: int) -> str:
-    """The end of a capsule of ours over memory that is lent in one of the two forms."""
+    """Return the destructor of a capsule of ours over memory that is lent in one of the two forms."""
     return f"""\
 ; Called with a capsule of ours that nothing refers to any more; an error that is pending stays so.
 define internal void @{function}(ptr %capsule) {{
@@ -68,7 +68,7 @@ done:
 
 
 def _hosts() -> str:
-    """Whether %device is one of this machine's memory, as %host_N of the last."""
+    """Return code that tests if %device is this machine's memory; the last %host_N is the result."""
     lines, before = [], "begin"
     for n in HOST_DEVICES:
         lines += [f"  %is_{n} = icmp eq i32 %device, {n}", f"  %host_{n} = or i1 %host_{before}, %is_{n}"]

@@ -24,7 +24,7 @@ _WORD_RANGE = range(-(1 << 63), 1 << 63)
 
 
 def parameter_word(parameter: Parameter, value: SupportsIndex | float) -> int:
-    """One parameter as a word.  Raises InternalError if the value is not of the parameter's kind or range."""
+    """Return one parameter as a word.  Raises InternalError if the value is not of the parameter's kind or range."""
     if parameter.dtype.is_float:
         return int(_WORD.unpack(_FLOAT.pack(value))[0])
     if isinstance(value, float) or not hasattr(value, "__index__"):
@@ -36,7 +36,7 @@ def parameter_word(parameter: Parameter, value: SupportsIndex | float) -> int:
 
 
 def parameter_words(parameters: Sequence[Parameter], values: Sequence[SupportsIndex | float]) -> tuple[int, ...]:
-    """All parameters, in their order."""
+    """Return all parameters as words, in their order."""
     if len(parameters) != len(values):
         raise InternalError(f"{len(parameters)} parameters are needed, given {len(values)}")
     return tuple(parameter_word(p, v) for p, v in zip(parameters, values, strict=True))

@@ -1,11 +1,11 @@
-"""How many threads a kernel uses, and by which means.
+"""The number of threads that a kernel uses, and the threading runtime.
 
 The number is that of the processors the process may run on, unless OPGEN_NUM_THREADS, OMP_NUM_THREADS or
-`set_num_threads` say otherwise.  The means is a pool of POSIX threads, which stay, wait some 50 us by looking, then
-sleep.  OPGEN_THREADING (`openmp`, `pthread`, `serial`) asks for another.  OpenMP's runtimes are not the default: their
-threads look for milliseconds before they sleep, and each waits for all others, so that on a machine that does other
-work too, a model of 25 ms took a second.  A forked child has a new pool: OpenMP's threads do not survive a fork.  No
-choice changes a result: the iterations of a loop are independent.
+`set_num_threads` say otherwise.  The runtime is a pool of persistent POSIX threads, which spin some 50 us, then sleep.
+OPGEN_THREADING (`openmp`, `pthread`, `serial`) selects another.  OpenMP's runtimes are not the default: their threads
+spin for milliseconds before they sleep, and each waits for all others.  On a machine with other work, a model of 25 ms
+took a second.  A forked child has a new pool: OpenMP's threads do not survive a fork.  The choice never changes a
+result: the iterations of a loop are independent.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _MODES: dict[Means, int] = {
 
 
 class ThreadingError(UserError, ValueError):
-    """A number of threads, or a means of threading, that cannot be had."""
+    """A number of threads, or a threading runtime, that is not available."""
 
 
 class Workers:
@@ -51,17 +51,17 @@ class Workers:
         self._dismiss = ctypes.CFUNCTYPE(None)(library.address(pool_ir.DISMISS))
 
     def prepare(self) -> None:
-        """Make it a pool without workers, whatever it was before."""
+        """Reset it to a pool without workers, whatever its state."""
         self._prepare(available_cpus())
 
     def dismiss(self) -> None:
-        """End the workers, which finish what they are at; a loop that runs afterwards has none."""
+        """End the workers, which finish their current piece; a loop that runs afterwards has none."""
         self._dismiss()
 
 
 @dataclass(frozen=True)
 class ParallelFor:
-    """The loaded parallel loop: its address (word 0 of a kernel's arguments; 0: none), the means, and its library."""
+    """The loaded parallel loop: its address (word 0 of a kernel's arguments; 0: none), the runtime, and its library."""
 
     address: int
     means: Means
@@ -85,7 +85,7 @@ _forked = False
 
 
 def available_cpus() -> int:
-    """The processors that this process may run on."""
+    """Return the number of processors that this process may run on."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -113,7 +113,7 @@ def _from_environment() -> int:
 
 
 def get_num_threads() -> int:
-    """The number of threads that a kernel is given."""
+    """Return the number of threads that a kernel is given."""
     global _count
     if _count is None:
         _count = _from_environment()
@@ -131,12 +131,12 @@ def set_num_threads(n: int) -> None:
 
 
 def generation() -> int:
-    """A number that changes whenever `set_num_threads` is called: what was prepared before it is out of date."""
+    """Return a number that changes whenever `set_num_threads` is called: earlier preparations are then out of date."""
     return GENERATION.value & ~_HELD
 
 
 def differ(held: bool) -> None:
-    """Have GENERATION differ from what every launcher was made for, or no longer."""
+    """Make GENERATION differ from the value of every launcher, or undo that."""
     with _generation_lock:
         GENERATION.value = GENERATION.value | _HELD if held else GENERATION.value & ~_HELD
 
@@ -145,7 +145,7 @@ def differ(held: bool) -> None:
 
 
 def _pthread_functions() -> tuple[int, ...] | None:
-    """The addresses of `PTHREAD_FUNCTIONS`, and a key for a word of each thread's; None on a platform without them."""
+    """Return the addresses of `PTHREAD_FUNCTIONS`, and a key for a word of each thread's; None if unavailable."""
     key = ctypes.c_uint32()
     try:
         process = ctypes.CDLL(None)
@@ -158,7 +158,7 @@ def _pthread_functions() -> tuple[int, ...] | None:
 
 
 def requested() -> Means | None:
-    """What OPGEN_THREADING asks for, or None where it is silent."""
+    """Return the runtime that OPGEN_THREADING requests, or None if it is not set."""
     text = os.environ.get("OPGEN_THREADING", "").strip()
     if not text:
         return None
@@ -185,7 +185,7 @@ def _choose() -> tuple[Means, openmp.OpenMP | None, tuple[int, ...] | None]:
 
 
 def object_code(ir: str, target: Target | None = None) -> bytes:
-    """Return the object code of a text of LLVM IR, for this machine unless a target is given, kept in the cache."""
+    """Return the object code of LLVM IR, for this machine unless a target is given, kept in the cache."""
     target = toolchain.host() if target is None else target
     key = cache.key_of(code_identity(target, ir))
     store = cache.default()
@@ -213,7 +213,7 @@ def _load() -> ParallelFor:
 
 
 def parallel_for() -> ParallelFor:
-    """The parallel loop, loaded (and on a machine's first use built) when it is first asked for."""
+    """Return the parallel loop, loaded on first use (and built on a machine's first use)."""
     global _parallel
     if _parallel is None:
         with BUILD:
@@ -223,7 +223,7 @@ def parallel_for() -> ParallelFor:
 
 
 def means() -> Means:
-    """By which means a loop is run in parallel now."""
+    """Return the runtime that runs loops in parallel now."""
     loaded = parallel_for()
     if loaded.table is None:
         return loaded.means

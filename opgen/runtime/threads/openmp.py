@@ -1,4 +1,4 @@
-"""Finding an OpenMP runtime: one that the process has loaded already, else one that the system has.
+"""Search for an OpenMP runtime: one that the process has already loaded, else one that the system has.
 
 Only its C interface is used: `GOMP_parallel`, which GNU's, LLVM's and Intel's runtimes all offer.
 """
@@ -34,7 +34,7 @@ class OpenMP:
 
 
 def loaded(maps: Path = Path("/proc/self/maps")) -> Iterator[str]:
-    """The OpenMP runtimes that the process has mapped (Linux tells; elsewhere none is seen)."""
+    """Yield the OpenMP runtimes that the process has mapped (on Linux; elsewhere none is seen)."""
     try:
         lines = maps.read_text(errors="surrogateescape").splitlines()
     except OSError:
@@ -46,7 +46,7 @@ def loaded(maps: Path = Path("/proc/self/maps")) -> Iterator[str]:
 
 
 def _searched() -> Iterator[str]:
-    """What the platform's own search finds (it starts processes, so it is asked last)."""
+    """Yield the results of the platform's own search (it starts processes, so it comes last)."""
     from ctypes.util import find_library  # takes a while to import, and is seldom needed
 
     for name in ("gomp", "omp", "iomp5"):
@@ -70,5 +70,5 @@ def _candidates() -> Iterator[str]:
 
 
 def find() -> OpenMP | None:
-    """A usable OpenMP runtime, or None where there is none."""
+    """Return a usable OpenMP runtime, or None."""
     return next((runtime for name in _candidates() if (runtime := _open(name)) is not None), None)
