@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 else:
 
     class cached_property:
-        """A property that is worked out once; by several threads at once, each may work it out.
+        """A property that is computed once; threads that read it at the same time may each compute it.
 
         Before Python 3.12 `functools.cached_property` holds a lock meanwhile, one for all objects of a class.
         """

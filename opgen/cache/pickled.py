@@ -20,7 +20,7 @@ def take(key: str, kind: type[T]) -> T | None:
         return None
     try:
         found = pickle.loads(payload)
-    except Exception:  # whatever pickle makes of another program's bytes, the object is made again
+    except Exception:  # pickle may raise anything on another program's bytes: the object is rebuilt
         return None
     return found if isinstance(found, kind) else None
 

@@ -39,7 +39,7 @@ def mode() -> Mode:
 
 @contextmanager
 def algorithms(which: Mode) -> Iterator[None]:
-    """Calls inside are computed by their definitions ("off"), by algorithms that are as exact ("default"), or by all.
+    """Compute calls inside by their definitions ("off"), by equally exact algorithms ("default"), or by any ("all").
 
     Raises UserError for another word.
     """

@@ -82,7 +82,7 @@ def _fastest(request: Compilation, source: OpVariant, call: Environment, definit
     for algorithm in candidates:
         try:
             kernel = _kernel(request, source, algorithm)
-        except ArgumentValueError:  # the algorithm's integers would not fit
+        except ArgumentValueError:  # the algorithm's integers would overflow
             continue
         estimates[algorithm.name] = seconds(kernel, machine)
         if estimates[algorithm.name] < least:
@@ -115,7 +115,7 @@ def _kernel(request: Compilation, source: OpVariant, algorithm: Algorithm | None
 
 
 def takes(algorithm: Algorithm, types: Mapping[str, str], call: Environment | None) -> bool:
-    """True if an algorithm is for calls of these types and sizes (None: any sizes)."""
+    """Return True if an algorithm is for calls of these types and sizes (None: any sizes)."""
     allowed = all(types[v.name] in {t.name for t in v.allowed} for v in algorithm.type_variables)
     return allowed and (call is None or algorithm.condition is None or bool(evaluate(algorithm.condition, call)))
 

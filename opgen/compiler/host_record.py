@@ -36,7 +36,7 @@ def keep(host: Host) -> None:
     try:
         with directory.opened(folder, create=True) as d:
             directory.write(d, name, (json.dumps(asdict(host), indent=1) + "\n").encode())
-    except (OSError, directory.UntrustedError):  # what is not kept is asked for again
+    except (OSError, directory.UntrustedError):  # LLVM is queried again
         return
 
 

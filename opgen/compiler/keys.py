@@ -89,7 +89,7 @@ def _numbers(request: Compilation) -> object:
         integers = source.integers(call)
         request.opening.require(integers)
         return sorted((n, v) for n, v in integers.items() if n not in request.opening.names)
-    decides = bool(source.op.algorithms)  # whether an algorithm is for a call may depend on any number of it
+    decides = bool(source.op.algorithms)  # an algorithm's condition may depend on any number of the call
     floats = () if decides else tuple(a.name for a in source.op.attrs if a.kind == "float")
     attrs = sorted((n, v) for n, v in call.attrs.items() if n not in floats)
     return attrs, sorted(call.shapes.items()), sorted(call.symbols.items())

@@ -19,7 +19,7 @@ _TILE_DATA = 18
 @functools.cache
 def granted() -> bool:
     """Return True if this process may use the registers; request them the first time."""
-    import ctypes  # neither is needed to look at the cache
+    import ctypes  # neither is needed to inspect the cache
     import platform
 
     if sys.platform != "linux" or platform.machine() != "x86_64":

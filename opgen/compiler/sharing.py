@@ -41,7 +41,7 @@ class Work:
 
 def is_for_one(kernel: Kernel, machine: Machine) -> bool:
     """Return True if the calling thread is to do all work of a (simplified) kernel, parallel loops or not."""
-    from opgen.schedule.estimate import seconds  # programs from the cache take the rule, and no scheduler
+    from opgen.schedule.estimate import seconds  # cached programs need the rule, but not the scheduler
 
     return kernel.is_bound and seconds(kernel, machine) < WORTH_SHARING
 
@@ -96,7 +96,7 @@ def _operations(s: Stmt) -> Expr:
         case For():
             extent = b.maximum(b.sub(s.stop, s.start), 0)
             inside = _operations(s.body)
-            if s.var in free_vars(inside):  # the extent of a loop in it: about that of the middle
+            if s.var in free_vars(inside):  # an inner loop's extent: about that of the middle iteration
                 inside = substitute_expr(inside, {s.var: b.add(s.start, b.floordiv(extent, b.index(2)))})
             return b.mul(extent, inside)
         case If():

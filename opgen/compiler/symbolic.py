@@ -90,7 +90,7 @@ class History:
             else:
                 told.append((name, other, last[name] - last[other]))
         least = [_least(last[name]) for name in free]
-        # Odd sizes first: the schedule of one that tiles do not divide is rarely for just one size.
+        # Odd sizes first: a schedule for a size that tiles do not divide rarely fits that size only.
         similar = [c for c in self._calls if [_least(c[name]) for name in free] == least]
         like = max(similar, key=lambda call: (sum(call[name] % 2 for name in free), sum(call[name] for name in free)))
         return Opening(tuple(zip(free, least, strict=True)), tuple(told), tuple((name, like[name]) for name in free))

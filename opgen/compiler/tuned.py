@@ -240,7 +240,7 @@ def build(kernel: Kernel, target: Target, make: Callable[[Schedule, Kernel], T])
     if found is not None:
         try:
             return make(*found)
-        except (OpgenError, RecursionError) as error:  # whatever is wrong with a kept schedule, there is another
+        except (OpgenError, RecursionError) as error:  # any failure of a kept schedule: the default one remains
             _mark(key_of(kernel, target), str(error))
     return by_default(kernel, target, make)
 
@@ -270,7 +270,7 @@ def _tuned(kernel: Kernel, target: Target) -> tuple[Schedule, Kernel] | None:
         schedule = parse_schedule("".join(f"{step}\n" for step in entry.schedule))
         require_target(schedule, "cpu")
         after = apply(kernel, schedule)
-    except (OpgenError, RecursionError) as error:  # also the verifier's
+    except (OpgenError, RecursionError) as error:  # also from the verifier
         _mark(entry.key, str(error))
         return None
     return schedule, after

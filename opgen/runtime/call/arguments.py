@@ -292,7 +292,7 @@ def items_of(value: object, most: int) -> Sequence[object] | None:
         return None
     try:
         return list(itertools.islice(value, most + 1))
-    except Exception:  # whatever code of others raises: it is no sequence
+    except Exception:  # foreign code may raise anything: not a sequence
         return None
 
 

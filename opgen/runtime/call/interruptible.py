@@ -41,14 +41,14 @@ def _wait_for(run: Callable[[], None]) -> None:
     def work() -> None:
         try:
             context.run(run)
-        except BaseException as error:  # of the run, for the thread that waits
+        except BaseException as error:  # the run's error, for the waiting thread
             done.put(error)
         else:
             done.put(None)
 
     try:
         start_new_thread(work, ())
-    except RuntimeError:  # no thread can be had, or Python ends
+    except RuntimeError:  # no thread can be started, or Python is exiting
         run()
         return
     error = done.get()

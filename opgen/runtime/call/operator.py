@@ -158,7 +158,7 @@ class Operator:
         return self.again
 
     def _in_order(self, written: tuple[object, ...]) -> tuple[object, ...]:
-        """Return the arguments besides tensors in the op's own order, whichever signature the call is written in."""
+        """Return the arguments other than tensors in the op's own order, for any signature of the call."""
         return written if self._signatures is None else self._signatures.read(written)
 
     def _again(self, tensors: tuple[object, ...], rest: tuple[object, ...], out: Out) -> tuple[Array, ...]:

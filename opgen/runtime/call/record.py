@@ -117,7 +117,7 @@ def record() -> Iterator[Calls]:
         yield calls
     finally:
         launcher.release(calls)
-        with suppress(ValueError):  # a generator may close the block in another context than it opened it in
+        with suppress(ValueError):  # a generator may close the block in another context
             _block.reset(token)
 
 

@@ -79,7 +79,7 @@ class Symbol:
         return self.shape[0]
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # protocols that are asked for
+        if name.startswith("__"):  # protocols that libraries look up
             raise AttributeError(name)
         raise NoAttributeError(f"'{name}' is asked of {self._said}")
 

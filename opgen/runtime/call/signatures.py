@@ -120,7 +120,7 @@ class InPlace:
         """Return the values with the word, and the list by its own name."""
         given = values[argument]
         rows = items_of(given, self.shape[0])
-        is_word = isinstance(given, str | bytes) and _text(given) == self.word  # which means the list that is missing
+        is_word = isinstance(given, str | bytes) and _text(given) == self.word  # it stands for the missing list
         if is_word or (rows is not None and not self._is_shaped(rows)):
             raise Checks(op).wrong(argument, f"one of {', '.join(self.words)} or {self._listed}", given)
         if rows is None:

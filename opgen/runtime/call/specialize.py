@@ -88,7 +88,7 @@ class Library:
     def __init__(self, module_file: str, spec_file: str) -> None:
         self.path = Path(module_file).with_name(spec_file)
         self.module_name = ""
-        """The module's name, by which its operators pickle; not known before the module is complete."""
+        """The module's name, which identifies its pickled operators; not known before the module is complete."""
         self.operators: dict[str, Operator] = {}
         self.generics: dict[str, Any] = {}
         """Finder of the operators of generic ops (`opgen.bindings.python.generic`)."""

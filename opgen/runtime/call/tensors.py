@@ -31,7 +31,7 @@ from opgen.runtime.memory.buffers import numpy_dtype
 from opgen.runtime.memory.dlpack import HOST_DEVICES, SupportsDLPack, array_over, take
 from opgen.runtime.memory.foreign import device_of, has, hidden, others, reading, speaks_dlpack
 
-Array: TypeAlias = npt.NDArray[Any]  # a caller does arithmetic on results, whose scalar type only the call knows
+Array: TypeAlias = npt.NDArray[Any]  # callers do arithmetic on results, whose scalar type only the call knows
 
 TensorLike: TypeAlias = "npt.ArrayLike | SupportsDLPack | SupportsCudaArrayInterface"
 Given: TypeAlias = "Array | DeviceTensor"
@@ -144,7 +144,7 @@ class TensorChecks(OpChecks):
                 raise ArgumentTypeError(self.op, argument, "a tensor in this machine's memory", where)
             try:
                 return array_over(take(value, place))
-            except Exception:  # whatever code of others raises: they may still know another way
+            except Exception:  # foreign code may raise anything: another protocol may work
                 if not by_array:
                     raise
         if by_array:

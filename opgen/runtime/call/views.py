@@ -59,7 +59,7 @@ def view(value: object) -> Array | None:
         return None
     try:
         return look(value)
-    except Exception:  # whatever code of others raises: the long way says what it is
+    except Exception:  # foreign code may raise anything: the full checks report it
         return None
 
 
@@ -114,7 +114,7 @@ def _view_of(kind: type, value: object) -> View | None:
 def _takes_versions(value: Any) -> bool:
     try:
         value.__dlpack__(max_version=(1, 0))
-    except Exception:  # whatever code of others raises
+    except Exception:  # foreign code may raise anything
         return False
     return True
 
@@ -122,7 +122,7 @@ def _takes_versions(value: Any) -> bool:
 def _has_buffer(value: Any) -> bool:
     try:
         memoryview(value).release()
-    except Exception:  # whatever code of others raises
+    except Exception:  # foreign code may raise anything
         return False
     return has(value, "dtype")
 

@@ -41,7 +41,7 @@ def is_device_array(value: object) -> bool:
     if speaks_dlpack(value):
         try:
             return device_of(value)[0] in CUDA_DEVICES
-        except Exception:  # whatever code of others raises: reading it will say so
+        except Exception:  # foreign code may raise anything: reading reports it
             return False
     return has(value, "__cuda_array_interface__")
 

@@ -129,7 +129,7 @@ class Device:
         finally:
             self.driver.call("cuCtxPopCurrent_v2", ctypes.byref(c_void_p()))
 
-    # The following need the context to be current.
+    # The methods below require the context to be current.
 
     def load(self, image: bytes) -> c_void_p:
         """Return a module from a cubin or PTX."""

@@ -191,7 +191,7 @@ class BoundKernel(Launchable):
             words = self.packed()
         words[FIRST_BUFFER : self._end] = addresses
         status = self._function(words)
-        if status != OK:  # the words are not what they were: another call packs its own
+        if status != OK:  # the words have changed: the next call packs new ones
             _raise_for(status, self._kernel.name, words)
         spares.append(words)
 
@@ -230,7 +230,7 @@ def load(made: Artifact, alone: bool | None = None) -> CompiledKernel:
 def _loaded(made: Artifact) -> LoadedKernel:
     kept = made.kept()
     if kept is not None:
-        with contextlib.suppress(InternalError):  # whatever it is, it is not this kernel's code
+        with contextlib.suppress(InternalError):  # the entry is not this kernel's code
             return _in_process(made.key, kept)
     return _in_process(made.key, made.build(), built=True)
 
@@ -249,7 +249,7 @@ def load_kept(key: str, interface: Kernel, alone: bool, algorithm: str | None) -
                 return None
             try:
                 found = _in_process(key, kept)
-            except InternalError:  # whatever it is, it is not this kernel's code
+            except InternalError:  # the entry is not this kernel's code
                 return None
         return CompiledKernel(interface, found, key, alone, algorithm)
 

@@ -175,7 +175,7 @@ def tune(
         if told is not None:
             told(tried, min(default.timings), ratio)
     if fastest is not default and (ratio := _ratio(fastest, default, CONFIRMED)) >= GAIN:
-        best, ratio = own.schedule, 1.0  # of many candidates the luckiest one
+        best, ratio = own.schedule, 1.0  # the best of many candidates may just be lucky
     for _ in range(5):
         default.seconds()
     usual, slow = min(default.timings), statistics.quantiles(default.timings, n=10)[-1]

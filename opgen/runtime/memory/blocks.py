@@ -53,7 +53,7 @@ def block(size: int) -> Array[c_char]:
 
 
 def _taken(size: int) -> _Memory | None:
-    for key in list(_free):  # not of its items: making a pair may collect garbage, and a block comes back meanwhile
+    for key in list(_free):  # not its items: making a pair may collect garbage, which returns blocks
         memory = _free.get(key)
         if memory is not None and size <= memory.nbytes <= SLACK * size and _free.pop(key, None) is not None:
             return memory
@@ -69,7 +69,7 @@ def _new(size: int) -> _Memory:
 
 
 def _give_back(memory: _Memory) -> None:
-    if memory.nbytes > KEPT:  # would put out all others, and not stay either
+    if memory.nbytes > KEPT:  # it would evict all others, and not stay either
         return
     _free[id(memory)] = memory
     for key in list(_free):

@@ -23,7 +23,7 @@ def has(value: object, name: str) -> bool:
     """Return `hasattr(value, name)`; False if reading raises any exception."""
     try:
         getattr(value, name)
-    except Exception:  # whatever code of others raises
+    except Exception:  # foreign code may raise anything
         return False
     return True
 
@@ -97,7 +97,7 @@ def reading(op: str, argument: str, value: object) -> Iterator[None]:
         raise
     except MemoryError as error:
         raise ArgumentMemoryError(op, argument, "a tensor that fits into memory", describe(value)) from error
-    except Exception as error:  # whatever code of others raises
+    except Exception as error:  # foreign code may raise anything
         expected, given = "a readable tensor", f"{describe(value)} ({_text(error)})"
         raise ArgumentTypeError(op, argument, expected, given) from error
 
@@ -106,7 +106,7 @@ def _text(error: Exception) -> str:
     """Return the first line of an error's message, cut if it is long."""
     try:
         line = (str(error).splitlines() or [""])[0]
-    except Exception:  # even this is code of others
+    except Exception:  # even this runs foreign code
         line = ""
     line = line or type(error).__name__
     return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 3]}..."

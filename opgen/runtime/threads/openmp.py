@@ -47,7 +47,7 @@ def loaded(maps: Path = Path("/proc/self/maps")) -> Iterator[str]:
 
 def _searched() -> Iterator[str]:
     """Yield the results of the platform's own search (it starts processes, so it comes last)."""
-    from ctypes.util import find_library  # takes a while to import, and is seldom needed
+    from ctypes.util import find_library  # slow to import, and seldom needed
 
     for name in ("gomp", "omp", "iomp5"):
         if found := find_library(name):
