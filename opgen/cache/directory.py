@@ -1,7 +1,7 @@
 """Private directories: one that belongs to this user alone, opened once for each piece of work, and its files.
 
 Files kept between processes (built kernels, measured numbers, tuned schedules) are trusted if nobody else can have
-written them.  Directory and file belong to the user, others may not write to them, and no link leads elsewhere. Every
+written them.  Directory and file belong to the user, others may not write to them, and no link leads elsewhere.  Every
 access is relative to the open directory.  So the file that was checked is the file that is used, even if the path
 changes meanwhile.
 """

@@ -29,7 +29,7 @@ class Opening:
     """The integers of a call that a kernel takes as parameters, and those derived from them.
 
     `free` are parameters, each with its least value (None: any); `told` are integers that equal a free one plus a
-    number. All others have their value in the call.  `like` are typical values of the free ones, for which the kernel
+    number.  All others have their value in the call.  `like` are typical values of the free ones, for which the kernel
     is scheduled; they affect results only by rounding.
     """
 

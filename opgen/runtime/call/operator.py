@@ -14,7 +14,7 @@ A call with tensors on a CUDA device, or inside `opgen.device("cuda")`, is check
 `opgen.runtime.call.device_calls` runs it.
 
 A call like an earlier one goes straight to its plan.  Calls are alike if kernels can read their arrays in place, the
-arrays have the same types and shapes, and the attributes are equal and of the same plain types (`fingerprint`). Any
+arrays have the same types and shapes, and the attributes are equal and of the same plain types (`fingerprint`).  Any
 other call is checked each time.  Tensors of other libraries in this machine's memory are viewed as arrays first
 (`opgen.runtime.call.views`).  The last plan for some attributes is tried first, through its launcher, which checks the
 arrays itself (`opgen.runtime.kernels.launcher`): no Python runs between them and the kernel.  Calls in a block that

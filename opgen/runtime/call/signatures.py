@@ -1,7 +1,7 @@
 """Several signatures of one op: the one that a call is written in, and the op's arguments that follow from it.
 
 A generated function with several signatures passes on its named arguments, in the op's own order.  Last comes the tuple
-of the positional ones, after those that all signatures begin with.  `Signatures` reads that by each signature. A
+of the positional ones, after those that all signatures begin with.  `Signatures` reads that by each signature.  A
 reading that fits becomes a call in the op's own order.  If two fit and differ, or none does, an `ArgumentError` names
 the alternatives.
 

@@ -13,7 +13,7 @@ Kernels for certain sizes and generic ones round differently.  Under `auto` the 
 before it in the process.  Under `always` and `never` it does not, and results are the same, bit for bit, in every
 process on a machine.
 
-A specialised kernel computes by the op's definition, or by an algorithm of its spec (`opgen.compiler.algorithms`). A
+A specialised kernel computes by the op's definition, or by an algorithm of its spec (`opgen.compiler.algorithms`).  A
 short one is run by the calling thread alone (`opgen.compiler.sharing`).
 
 The policy is read at the first call of each kind.  `opgen.counters()` returns the number of kernels of each kind, and

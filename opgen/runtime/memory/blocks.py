@@ -36,8 +36,8 @@ def teach() -> None:
     """Let the C library keep freed memory of kernels and results, up to the size of large blocks; once a process.
 
     glibc adapts its threshold to the largest block freed so far (mallopt(3), M_MMAP_THRESHOLD, unless somebody has set
-    it).  A process that never had a large one returns the end of its heap to the system, only to request it again. This
-    block is never read or written, so none of its pages is ever mapped.
+    it).  A process that never had a large one returns the end of its heap to the system, only to request it again.
+    This block is never read or written, so none of its pages is ever mapped.
     """
     np.empty(LARGE - (1 << 20), np.uint8)
 

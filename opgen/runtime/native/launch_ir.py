@@ -1,7 +1,7 @@
 """The launcher, in LLVM IR: the code that a repeated call runs between its arrays and its kernel, instead of Python.
 
 `opgen_launch(self, args, count)` is a function of CPython's (METH_FASTCALL).  `self` is a numpy array of the words of a
-`%plan`; `args` are the tensors, then an array for each result; None for the only result requests a new one. It returns
+`%plan`; `args` are the tensors, then an array for each result; None for the only result requests a new one.  It returns
 the (first) result, or None for anything that the plan does not cover: an object that is not an array, another type or
 shape, an array that kernels cannot use in place, results that overlap another array, a changed number of threads, no
 memory.  After None nothing has happened, except that the caller's results may hold anything.
