@@ -189,10 +189,10 @@ class _Copy:
     rest: Expr
     """The part of that dimension's index beside `apart` times the loop's variable."""
     dense: bool
-    """Whether each element is part of one word alone."""
+    """True if each element is part of one word only."""
     count: int
     filled: bool
-    """Whether there are zeros beyond its end."""
+    """True if the copy has zeros beyond its end."""
 
     @staticmethod
     def of(kernel: Kernel, load: Load, loop: For, name: str, context: Context, filled: bool) -> _Copy:

@@ -165,7 +165,7 @@ class _Share:
         return isinstance(s, Alloc) and any(o.name == self.store.buffer for o in s.buffers)
 
     def _shared(self, s: Stmt) -> Stmt:
-        """A nest, behind one that makes the parts."""
+        """Return a loop nest after the one that makes the parts."""
         around: list[For] = []
         inner = s
         while isinstance(inner, For) and not self._holds_acc(inner):
@@ -195,7 +195,9 @@ class _Share:
         return b.alloc(whole, b.block((first, *waits, last)))
 
     def _reduction(self, s: Alloc) -> tuple[tuple[Stmt, ...], Stmt, tuple[Stmt, ...]]:
-        """What stands before the reduction in the life of its accumulator, the reduction, and what follows it."""
+        """Return the statements before the reduction inside its accumulator, the reduction, and the statements after
+        it.
+        """
         statements = s.body.statements if isinstance(s.body, Block) else (s.body,)
         at = next(k for k, p in enumerate(statements) if holds_loop(p, self.loop.var))
         before, steps, after = statements[:at], statements[at], statements[at + 1 :]
@@ -208,7 +210,7 @@ class _Share:
         return before, steps, after
 
     def _parts(self, steps: Stmt, places: list[Expr]) -> Stmt:
-        """All parts of one result."""
+        """Return the code for all parts of one result."""
         acc, counter, like = f"{self.name}_acc", f"{self.name}_i", self.store.value
         own = Load(acc, (), like.type.dtype)
         body = b.alloc(
@@ -224,7 +226,7 @@ class _Share:
         return For(counter, Const(0), Const(self.count), body)
 
     def _every(self, s: Stmt, own: Load) -> Stmt:
-        """Of the loop every count-th step, into the accumulator of a part."""
+        """Return every count-th step of the loop, into the accumulator of a part."""
         outer, n = b.var(f"{self.loop.var}_o"), extent(self.loop)
         at = b.add(b.mul(outer, self.count), b.var(f"{self.name}_i"))
         old = Load(self.store.buffer, self.store.indices, own.dtype)
@@ -239,7 +241,7 @@ class _Share:
         return For(outer.name, Const(0), fold_all(b.ceildiv(n, self.count)), body)
 
     def _whole(self, places: list[Expr]) -> Stmt:
-        """The parts of a result, reduced."""
+        """Return the code that reduces the parts of a result."""
         counter, dtype = b.var(f"{self.name}_j"), self.store.value.type.dtype
         part, old = Load(self.name, (*places, counter), dtype), Load(self.store.buffer, (), dtype)
         step = Store(self.store.buffer, (), Binary(self.op, old, part))

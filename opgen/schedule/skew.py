@@ -1,4 +1,4 @@
-"""skew: a loop runs over its sum with another, so that what depends on the sum alone stands together."""
+"""skew: a loop over its sum with another, which brings code that depends on the sum alone together."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ class Skew(Step):
 
 
 def skew(kernel: Kernel, outer: str, inner: str, factor: int, name: str) -> Kernel:
-    """Run a loop over `outer + factor*inner` in place of `outer`.
+    """Run a loop over `outer + factor*inner` instead of `outer`.
 
         for r in 0..3:                          for r_y in 0..6:
           for y in 0..4: s(r, y)      ->          for y in 0..4:
           (factor 1)                                if r_y - y >= 0 and r_y - y < 3: s(r_y - y, y)
 
-    Both loops need constant bounds, and the inner is all that the outer holds; others of its name stay.  Terms of a sum
-    keep their order: the iterations of `inner` must be independent, or else those of `outer`, and then the factor
-    positive.
+    Both loops need constant bounds, and the inner must be the outer's whole body; other loops of its name stay.  Terms
+    of a sum keep their order.  Therefore the iterations of `inner` must be independent, or else those of `outer`, with
+    a positive factor.
     """
     require_loops(kernel, "skew", [outer, inner])
     require_fresh(kernel, "skew", [name])
@@ -82,7 +82,10 @@ def _bounds(loop: For, skewed: For) -> tuple[int, int]:
 
 
 def _require_order(s: For, t: For, context: Context, factor: int) -> None:
-    """What depends on each other keeps its order: it has the same `t`, or the same `s` and then a sum that rises."""
+    """Refuse a skew that may change the order of dependent iterations.
+
+    They keep it if they have the same `t`, or the same `s` and a rising sum.
+    """
     across = For(t.var, t.start, t.stop, For(s.var, s.start, s.stop, t.body))
     if is_independent(across, context) or (factor > 0 and is_independent(s, context)):
         return

@@ -53,8 +53,9 @@ def split(kernel: Kernel, loop: str, factor: int, tail: Tail, outer: str, inner:
     "overlap" shifts the last tile back to begin at n - factor (n >= factor must be provable, and doing an iteration
     twice must do no harm); "exact" refuses unless `factor` is proved to divide n.
 
-    Remainders by the factor lose the multiples of it that the outer loop adds: `(x_o*factor + x_i) % factor` is
-    `x_i % factor`.
+    If `factor` does not divide n, the tails differ: "guard" as above; "min" ends the inner loop at min(factor, n -
+    x_o*factor); "overlap" shifts the last tile back to begin at n - factor; "exact" refuses unless `factor` provably
+    divides n.  For "overlap", n >= factor must be provable, and a repeated iteration must do no harm.
     """
     require_loops(kernel, "split", [loop])
     require_fresh(kernel, "split", [outer, inner], replaced=[loop])
@@ -87,8 +88,10 @@ def _split(s: For, context: Context, factor: int, tail: Tail, names: tuple[str, 
 
 
 def _remainders(body: Stmt, names: tuple[str, str], factor: int, context: Context) -> Stmt:
-    """Remainders by the factor without the loop over tiles, which adds multiples of it; but for those of elements of
-    tensors, which may have wrapped: of loops and sizes, nothing that is divided reaches 2**62 (`loop/nodes.py`).
+    """Drop multiples of the factor, which the loop over tiles adds, from remainders by the factor.
+
+    Remainders of tensor elements stay, as these may have wrapped.  Expressions of loops and sizes do not reach 2**62
+    (`loop/nodes.py`).
     """
     loops = {*names, *(p.var for p in loops_in(body)), *(context.order.keys() - context.values.keys())}
 
@@ -124,7 +127,7 @@ def _overlapped(s: For, context: Context, n: Expr, factor: int, names: tuple[str
 
 
 def _require_repeatable(s: For) -> None:
-    """An iteration that reads what it writes (beyond what it allocates) cannot be done twice."""
+    """Refuse an iteration that reads data it also writes, beyond its own allocations: it cannot run twice."""
     own = {o.name for o in buffers_in(s.body)}
     written = {p.buffer for p in stores(s.body)} - own
     read = sorted({e.buffer for e in loads(s.body)} & written)

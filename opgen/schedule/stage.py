@@ -1,4 +1,4 @@
-"""stage: a local copy of what one iteration touches."""
+"""stage: a local copy of the data that one iteration touches."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def stage(
                                                   for r in 0..3: use(x_local[r])
 
     The region is the bounding box of the accesses, whose indices must be affine.  With `pad`, places of the box outside
-    the buffer are 0 in the copy; without, the copy ends where the buffer does (no access that is executed lies
-    outside).  A region that is written must be written as a whole, and is copied out after the iteration's work.  One
-    that is read and written is copied both ways: in one thread, and of a buffer that is filled where it is allocated.
+    the buffer are 0 in the copy.  Without it, the copy ends where the buffer does (no access that runs is out of
+    bounds).  A region that is written must be written as a whole, and is copied out after the iteration's work.  One
+    that is read and written is copied both ways: in one thread, and only if the buffer is filled where it is allocated.
     Loops of the same name that do not touch the buffer stay.  With `order`, dimension d of the copy is dimension
     order[d] of the buffer, whole where no smaller box is known.
     """
@@ -74,7 +74,7 @@ def stage(
 
 
 def _touched(s: For) -> set[str]:
-    """The buffers that a loop's body reads or writes."""
+    """Return the buffers that a loop's body reads or writes."""
     return {e.buffer for e in loads(s.body)} | {p.buffer for p in stores(s.body)}
 
 
@@ -100,7 +100,7 @@ class _Stage:
         return ScheduleError(f"stage {self.whole.name}: {reason}", help)
 
     def checked(self, s: For, kernel: Kernel) -> _Stage:
-        """The plan for a loop inside which the buffer is known; refuses one that allocates it."""
+        """Return the plan for a loop inside which the buffer is known; refuses one that allocates it."""
         if any(o.name == self.whole.name for o in buffers_in(s.body)):
             raise self._refuse(f"it is allocated inside '{s.var}'")
         if self.whole.name not in _touched(s):
@@ -142,7 +142,7 @@ class _Stage:
         return For(s.var, s.start, s.stop, b.alloc(buffer, b.block(steps)), s.kind)
 
     def _copy(self, box: Box, context: Context, out: bool) -> Stmt:
-        """Loops over the box: in from the buffer (0 outside it), or out to it."""
+        """Return loops over the box: in from the buffer (0 outside it), or out to it."""
         counters = tuple(b.var(c) for c in self.counters)
         extents = tuple(box.extents[d] for d in self.order)
         for c, e in zip(self.counters, extents, strict=True):
@@ -165,7 +165,7 @@ class _Stage:
         return move
 
     def _inside(self, places: tuple[Expr, ...], context: Context) -> Expr | None:
-        """The conditions, of those that keep the places inside the buffer, that are not known to hold."""
+        """Return the bounds checks of the places that are not known to hold; None if all are."""
         result: Expr | None = None
         for place, size in zip(places, self.whole.shape, strict=True):
             for condition in (b.compare("ge", place, 0), b.compare("lt", place, size)):
@@ -174,7 +174,7 @@ class _Stage:
         return result
 
     def _require_begun(self, s: For, kernel: Kernel) -> None:
-        """What is read and written may be copied both ways: only one thread has it, and all of it has a value."""
+        """Refuse to copy both ways unless only one thread has the data, and all of it has a value."""
         around = [p for p in skeleton(kernel.body) if isinstance(p, For | Alloc) and any(q is s for q in skeleton(p))]
         if any(isinstance(p, For) and p.kind not in ("serial", "unroll") for p in around):
             raise self._refuse(f"one iteration of '{s.var}' both reads and writes it", "stage before loops get threads")
@@ -184,7 +184,10 @@ class _Stage:
             )
 
     def _require_covered(self, body: Stmt) -> None:
-        """Every element of the box is written: by stores side by side, unconditional, a loop variable a dimension."""
+        """Refuse unless every element of the box is written.
+
+        The stores must be adjacent and unconditional, with a loop variable for each dimension.
+        """
         found = [p for p in stores(body) if p.buffer == self.whole.name]
         around = [tuple(p for p in walk(body) if isinstance(p, For | If | Let) and s in walk(p)) for s in found]
         loops = {p.var: constant_extent(p) for p in around[0] if isinstance(p, For)}
@@ -195,7 +198,7 @@ class _Stage:
 
 
 def _filled(s: Stmt, name: str) -> bool:
-    """Whether a statement is the allocation of a buffer that is filled as a whole before anything else."""
+    """Return True if a statement allocates a buffer and fills all of it before anything else."""
     if not isinstance(s, Alloc) or not isinstance(s.body, Block):
         return False
     whole = next((o for o in s.buffers if o.name == name), None)

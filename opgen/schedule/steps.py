@@ -1,4 +1,4 @@
-"""All steps of schedules.  Each file declares its own (`declaration.py`); this is the list of them."""
+"""List of all steps of schedules; each file declares its own (`declaration.py`)."""
 
 from __future__ import annotations
 

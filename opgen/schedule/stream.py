@@ -23,13 +23,12 @@ class Stream(Step):
 
 
 def stream(kernel: Kernel, buffer: str) -> Kernel:
-    """Store to an output by non-temporal stores, where whole vectors are stored at multiples of
-    their size.
+    """Store to an output by non-temporal stores, where whole vectors are stored at multiples of their size.
 
         output: float32[8, 112, 112, 32]  ->  output: float32[8, 112, 112, 32] streamed
 
-    A line that is stored is then neither read before nor kept: a gain where the last cache does not hold it anyway, and
-    a loss where it is read again soon.  The kernel itself must not read it.
+    A cache line that is stored is then neither read before nor kept.  This gains if the last cache does not hold it
+    anyway, and loses if it is read again soon.  The kernel itself must not read it.
     """
     known = [o.name for o in kernel.outputs]
     if buffer not in known:

@@ -1,4 +1,4 @@
-"""tabulate: a part of an expression that few loops determine, worked out before a nest."""
+"""tabulate: a part of an expression that few loops determine, computed before a loop nest."""
 
 from __future__ import annotations
 
@@ -45,8 +45,9 @@ class Tabulate(Step):
 
 
 def tabulate(kernel: Kernel, buffer: str, loops: Sequence[str], name: str, join: bool) -> Kernel:
-    """Work out what is made of a buffer's elements, and depends on no other loops, before the nest, for all iterations
-    of these loops; the nest reads the table.
+    """Compute expressions of a buffer that depend on some loops alone before the loop nest, for all their iterations.
+
+    The loop nest reads the table.
 
                                                     alloc v_table[c]
                                                     for v_table_k in 0..c:
@@ -54,12 +55,12 @@ def tabulate(kernel: Kernel, buffer: str, loops: Sequence[str], name: str, join:
           y[i, k] = x[i, k] / sqrt(v[k // 4])  ->   for i in 0..n: for k in 0..c:
                                                       y[i, k] = x[i, k] / v_table[k]
 
-    Several such expressions have a table each (`v_table_1`, ...).  With `join` the last two loops have one dimension of
-    the table, so that they can be flattened.
+    Each such expression has a table of its own (`v_table_1`, ...).  With `join` the last two loops share one dimension
+    of the table, so that they can be flattened.
 
-    Refused where the nest writes the buffer, the loops are not known to run from 0 to constants, a condition is around,
-    nothing is made of the elements, or the table may read outside of a buffer or divide by 0 where other loops have no
-    iterations.
+    Refused if the loop nest writes the buffer, if the loops are not known to run from 0 to constants, if a condition is
+    around, or if no such expression exists.  Refused also if the table may read out of bounds or divide by 0 where
+    other loops have no iterations.
     """
     require_loops(kernel, "tabulate", loops)
     nest = nest_to_precede(kernel.body, loops[0])
@@ -83,7 +84,7 @@ def tabulate(kernel: Kernel, buffer: str, loops: Sequence[str], name: str, join:
 class _Table:
     name: str
     whole: Expr
-    """The expression that is worked out."""
+    """The expression in the table."""
 
     def counters(self, loops: Sequence[str]) -> list[str]:
         return [f"{self.name}_{n}" for n in loops]
@@ -101,7 +102,7 @@ class _Table:
 
 
 def _place(names: Sequence[str], row: int | None) -> tuple[Expr, ...]:
-    """An element of a table, of which the last two loops have one dimension if there is a `row`."""
+    """Return an element of a table; with a `row`, the last two loops share one dimension."""
     places: list[Expr] = [b.var(n) for n in names]
     if row is not None:
         places[-2:] = [fold_all(b.add(b.mul(places[-2], row), places[-1]))]
@@ -109,7 +110,7 @@ def _place(names: Sequence[str], row: int | None) -> tuple[Expr, ...]:
 
 
 def parts_of(nest: Stmt, buffer: str, loops: Set[str], known: Set[str] = frozenset()) -> tuple[Expr, ...]:
-    """The largest expressions of a nest that read a buffer and depend on some loops alone."""
+    """Return the largest expressions of a loop nest that read a buffer and depend on some loops alone."""
     written = {s.buffer for s in stores(nest)}
     if buffer in written:
         raise ScheduleError(f"tabulate {buffer}: the nest writes it")
@@ -122,7 +123,7 @@ def parts_of(nest: Stmt, buffer: str, loops: Set[str], known: Set[str] = frozens
 
 
 def _parts(s: Stmt, buffer: str, loops: Set[str], written: Set[str]) -> Iterator[Expr]:
-    """All of them; refuses those that stand under a condition."""
+    """Yield these expressions; refuses those under a condition."""
 
     def visit(e: Expr) -> Iterator[Expr]:
         read = {n.buffer for n in walk_expr(e) if isinstance(n, Load)}
@@ -144,7 +145,7 @@ def _parts(s: Stmt, buffer: str, loops: Set[str], written: Set[str]) -> Iterator
 
 
 def _require_inside(kernel: Kernel, buffer: str, wholes: Sequence[Expr], extents: Mapping[str, int]) -> None:
-    """Refuse what reads outside of a buffer, or divides by 0, in iterations that the nest may not have."""
+    """Refuse expressions that may read out of bounds, or divide by 0, in iterations that the nest may not have."""
     context = Context.of(kernel)
     for name, extent in extents.items():
         context = context.with_loop(name, b.index(0), b.index(extent))

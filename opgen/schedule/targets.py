@@ -1,4 +1,4 @@
-"""What a schedule is for: steps that only one kind of target can run."""
+"""Targets of schedules: some steps run on one kind of target only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _NAMES: dict[Target, str] = {"cpu": "CPUs", "cuda": "GPUs"}
 
 
 def require_target(schedule: Schedule, kind: Target) -> None:
-    """Raises ScheduleError, with its place if the schedule was read from a text, for a step of another target."""
+    """Raise ScheduleError, with its place if the schedule was read from a text, for a step of another target."""
     for step in schedule.steps:
         if step.target not in (None, kind):
             message = f"{step}: a step for {_NAMES[step.target]}, and the target is one of the {_NAMES[kind]}"

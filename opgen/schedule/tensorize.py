@@ -1,4 +1,4 @@
-"""tensorize: a product of two tiles as one operation of a matrix unit, the sums in its registers."""
+"""tensorize: a product of two tiles as one operation of a matrix unit, with the sums in its registers."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def tensorize(kernel: Kernel, rows: str, columns: str, depth: str, name: str) ->
         for i in 0..m: for j in 0..n: use(acc)       tile for .. tile for ..: acc[..] = tiles[..]
                                                      for i in 0..m: for j in 0..n: use(acc)
 
-    The three loops stand in one another with nothing else between, and have 2 to 16 iterations each.  `acc` is indexed
-    by the first two in its last two dimensions; one factor by the first and third, the other by the third and second.
-    The terms of a sum are added in an order of the unit's own, and numbers below 2**-126 may count as 0.  A CPU without
-    such a unit runs the loops.
+    The three loops must be perfectly nested, with 2 to 16 iterations each.  `acc` is indexed by the first two in its
+    last two dimensions; one factor by the first and third, the other by the third and second.  The unit adds the terms
+    of a sum in an order of its own, and numbers below 2**-126 may count as 0.  A CPU without such a unit runs the
+    loops.
     """
     require_loops(kernel, "tensorize", [rows, columns, depth])
     found = _Tensorize(kernel, rows, columns, depth, name)
@@ -75,7 +75,7 @@ class _Tensorize:
         return ScheduleError(f"tensorize {self.rows}: {why}")
 
     def visit(self, s: Stmt) -> Stmt:
-        """The statement with the sums that its allocations hold in tiles."""
+        """Return the statement with its allocated sums in tiles."""
         self._require_no_lanes(s)
         alone = isinstance(s, Alloc) and len(s.buffers) == 1
         if isinstance(s, Alloc) and alone and any(_sums(p, s.buffer.name) for p in self._products(s.body)):
@@ -83,7 +83,7 @@ class _Tensorize:
         return with_parts(s, tuple(self.visit(p) for p in parts(s)))
 
     def _held(self, s: Alloc) -> Stmt:
-        """A buffer of sums, and tiles that take its place in the statements that add to it."""
+        """Return a buffer of sums, and tiles that replace it in the statements that add to it."""
         acc = s.buffer
         sizes = [int(e.value) for e in acc.shape if isinstance(e, Const)]
         if len(sizes) != len(acc.shape) or len(sizes) < 2 or acc.dtype != FLOAT32:
@@ -102,11 +102,14 @@ class _Tensorize:
         return b.alloc(Buffer(acc.name, acc.dtype, acc.shape, "stack"), body)
 
     def _products(self, s: Stmt) -> Iterator[For]:
-        """The loops over rows that hold steps of the reduction."""
+        """Yield the loops over rows that hold steps of the reduction."""
         return (p for p in loops_in(s) if p.var == self.rows and holds_loop(p, self.depth))
 
     def _begun(self, before: list[Stmt], acc: Buffer) -> tuple[list[Stmt], Stmt]:
-        """What stands before the sums, and what the tiles begin with: zeros if all of `acc` that is defined is 0."""
+        """Return the statements before the sums, and the initialisation of the tiles.
+
+        That is zeros if every defined element of `acc` is 0, else a copy of `acc`.
+        """
         values = [p.value for s in before for p in stores(s) if p.buffer == acc.name]
         zero = Const(0.0, values[0].type) if values else None
         if not values or any(v != zero for v in values) or any(_reads(s, acc.name) for s in before):
@@ -115,11 +118,11 @@ class _Tensorize:
         return left, self._moved(acc, self.name, None)
 
     def _outer(self, acc: Buffer) -> list[str]:
-        """The loops over all tiles."""
+        """Return the loops over all tiles."""
         return [f"{self.name}_{d}" for d in range(len(acc.shape) - 2)]
 
     def _moved(self, acc: Buffer, to: str, of: str | None) -> Stmt:
-        """All tiles filled or copied."""
+        """Return the code that fills or copies all tiles."""
         m, n, _ = self.loops
         outer = self._outer(acc)
         places: tuple[Expr, ...] = tuple(b.var(v) for v in (*outer, m, n))
@@ -132,7 +135,7 @@ class _Tensorize:
         return s
 
     def _tiled(self, s: Stmt, acc: Buffer) -> Stmt:
-        """The statement with its nests as products of tiles."""
+        """Return the statement with its loop nests as products of tiles."""
         self._require_no_lanes(s)
         if isinstance(s, For) and s.var == self.rows and holds_loop(s, self.depth):
             return self._product(s, acc)
@@ -168,7 +171,7 @@ class _Tensorize:
 
 
 def _last_two(o: Multiply, acc: Buffer) -> bool:
-    """Whether rows and columns are the last two dimensions, whole."""
+    """Return True if rows and columns are the last two dimensions, whole."""
     steps = o.target.rows[-2:] == (1, 0) and o.target.columns[-2:] == (0, 1)
     others = any(o.target.rows[:-2]) or any(o.target.columns[:-2])
     return steps and not others and acc.shape[-2:] == (Const(o.rows), Const(o.columns))
@@ -187,6 +190,6 @@ def _touches(s: Stmt, buffer: str) -> bool:
 
 
 def _without_stores(s: Stmt, buffer: str) -> Stmt:
-    """Nothing in the place of a store to a buffer, or of a loop of nothing."""
+    """Remove a store to a buffer, or a loop with an empty body."""
     stores = isinstance(s, Store) and s.buffer == buffer
     return b.EMPTY if stores or (isinstance(s, For) and b.is_empty(s.body)) else s

@@ -19,7 +19,7 @@ from opgen.schedule.loops import require_fresh, require_loops, rewrite_loops
 from opgen.schedule.values import LoopName
 
 MOST = 64
-"""Most rows of a block."""
+"""Largest number of rows of a block."""
 Indices = tuple[Expr, ...]
 
 
@@ -35,7 +35,7 @@ class Transpose(Step):
 
 
 def transpose(kernel: Kernel, outer: str, inner: str) -> Kernel:
-    """Turn a square block in registers: rows are loaded, lanes exchanged in log2(n) rounds, columns stored.
+    """Transpose a square block in registers: rows are loaded, lanes exchanged in log2(n) rounds, columns stored.
 
         for i in 0..4: for j in 0..4:          alloc t[3, 4, 4]
           y[j, i] = x[i, j]              ->    t[0, 0, ramp(0, 1, 4)] = x[0, ramp(0, 1, 4)]  (and 1, 2, 3)
@@ -43,8 +43,8 @@ def transpose(kernel: Kernel, outer: str, inner: str) -> Kernel:
                                                ...
                                                y[0, ramp(0, 1, 4)] = t[2, 0, ramp(0, 1, 4)]  (and 1, 2, 3)
 
-    Both loops have the same constant extent, a power of two; what is read lies consecutively along one of them, what is
-    written along the other.
+    Both loops have the same constant extent, a power of two.  The reads are contiguous along one of them, the writes
+    along the other.
     """
     require_loops(kernel, "transpose", [outer, inner])
     name = f"{outer}_{inner}"
@@ -61,9 +61,7 @@ def transpose(kernel: Kernel, outer: str, inner: str) -> Kernel:
 
 @dataclass(frozen=True)
 class _Block:
-    """A copy of `count` x `count` elements: `row` is the loop along which what is written lies consecutively, `column`
-    that along which what is read does.
-    """
+    """A copy of `count` x `count` elements, written contiguously along the loop `row` and read along `column`."""
 
     copy: Store
     row: For
@@ -71,7 +69,7 @@ class _Block:
     count: int
 
     def code(self, name: str, context: Context) -> Stmt:
-        """Loads, rounds of shuffles, stores."""
+        """Return the loads, rounds of shuffles and stores."""
         rounds, dtype = self.count.bit_length() - 1, self._dtype
         buffer = Buffer(name, dtype, (Const(rounds + 1), Const(self.count), Const(self.count)), "register")
         body: list[Stmt] = []
@@ -89,14 +87,14 @@ class _Block:
         return self.copy.value.type.dtype
 
     def _read(self, e: Expr, k: int, context: Context) -> Expr:
-        """The k-th row of what is copied."""
+        """Return the k-th row of the elements to copy."""
         if isinstance(e, Word):
             return Word(tuple(self._read(p, k, context) for p in e.parts))
         assert isinstance(e, Load)
         return Load(e.buffer, self._at(e.indices, k, self.row, context), e.dtype)
 
     def _round(self, name: str, number: int, distance: int) -> list[Stmt]:
-        """Lines that are `distance` apart exchange the quarters off their diagonal."""
+        """Exchange the quarters off the diagonal between lines that are `distance` apart."""
         upper = [k if not k & distance else self.count + k - distance for k in range(self.count)]
         lower = [k + distance if not k & distance else self.count + k for k in range(self.count)]
         steps: list[Stmt] = []
@@ -111,7 +109,9 @@ class _Block:
         return Const(number), Const(k), Ramp(Const(0), Const(1), self.count)
 
     def _at(self, indices: Indices, k: int, fixed: For, context: Context) -> Indices:
-        """The indices where one loop stands at its k-th iteration and the other runs over all lanes of the last one."""
+        """Return the indices with one loop at its k-th iteration, and the other over all lanes of the last
+        dimension.
+        """
         along = self.row if fixed is self.column else self.column
         here = {fixed.var: fold_all(b.add(fixed.start, k)), along.var: along.start}
         places = [simplify_expr(substitute_expr(i, here), context) for i in indices]
@@ -120,7 +120,7 @@ class _Block:
 
 
 def _matched(s: For, inner: str, context: Context) -> _Block | str:
-    """The block that two loops copy, or why they do not."""
+    """Return the block that two loops copy, or the reason why they do not."""
     other, count = s.body, constant_extent(s)
     if not isinstance(other, For) or other.var != inner:
         return f"'{inner}' is not all that '{s.var}' holds"
@@ -142,7 +142,7 @@ def _matched(s: For, inner: str, context: Context) -> _Block | str:
 
 
 def _elements(e: Expr) -> tuple[Load, ...] | None:
-    """The elements that make up what is copied: one, or those of a word."""
+    """Return the elements that are copied: one, or those of a word."""
     match e:
         case Load(mask=None):
             return (e,)
@@ -153,7 +153,7 @@ def _elements(e: Expr) -> tuple[Load, ...] | None:
 
 
 def _runs(indices: Indices, var: str, most: int = 1) -> bool:
-    """Whether a loop walks along the last dimension, and only there, up to so many places at a time."""
+    """Return True if a loop runs along the last dimension, and only there, by up to `most` places an iteration."""
     if not indices or any(var in free_vars(i) for i in indices[:-1]):
         return False
     form = linear(indices[-1], var)
@@ -161,7 +161,7 @@ def _runs(indices: Indices, var: str, most: int = 1) -> bool:
 
 
 def _apart(indices: Indices, var: str) -> bool:
-    """Whether a loop walks along one dimension that is not the last: iterations then write different lines."""
+    """Return True if a loop runs along one dimension that is not the last: iterations then write different lines."""
     found = [i for i in indices if var in free_vars(i)]
     form = linear(found[0], var) if len(found) == 1 else None
     return form is not None and found[0] is not indices[-1] and isinstance(form[0], Const) and form[0].value != 0

@@ -13,7 +13,7 @@ from opgen.loop.print import print_expr
 from opgen.schedule.errors import ScheduleError
 
 DIGITS = 9
-"""Most digits of a number: a product of two is far from the end of 64 bits."""
+"""Largest number of digits: a product of two such numbers is far from the end of 64 bits."""
 NAME = re.compile(r"[A-Za-z_][\w.]*")
 NUMBER = re.compile(r"-?\d+")
 
@@ -30,7 +30,7 @@ class Value:
     """A type of fields."""
 
     usage: str = ""
-    """Stands for a word of the type where a message says how a step is written; the field's name if empty."""
+    """Word for a value of the type in messages about a step's syntax; the field's name if empty."""
 
     def read(self, word: Word, field: str) -> object:
         """Return the value of a word; raises ScheduleError with its place.  `field` names the field in messages."""

@@ -1,6 +1,6 @@
 """Schedules near a schedule: one step changed, two loops exchanged, one step left out.
 
-Nothing here knows whether a variation is legal: applying it tells.  They are what a search by measuring walks over
+Nothing here checks whether a variation is legal: applying it does.  Tuning searches among them
 (`opgen.runtime.measuring.tuner`).
 """
 
@@ -19,7 +19,7 @@ from opgen.schedule.steps import Step
 
 
 def variations(schedule: Schedule) -> Iterator[Schedule]:
-    """All schedules that differ from one in one step."""
+    """Yield all schedules that differ from one in one step."""
     steps = schedule.steps
     for k, step in enumerate(steps):
         for other in _instead(step):
@@ -38,7 +38,7 @@ def _instead(step: Step) -> Iterator[Step]:
 
 
 def copies(s: Stmt) -> int:
-    """How many stores a statement has once its loops are unrolled: what building it costs."""
+    """Return the number of stores in a statement once its loops are unrolled: the cost of building it."""
     if isinstance(s, Store):
         return 1
     inside = sum(map(copies, parts(s)))

@@ -1,4 +1,4 @@
-"""version: a nest of its own for calls whose sizes fulfil a condition."""
+"""version: a loop nest of its own for calls whose sizes fulfil a condition."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def version(kernel: Kernel, loop: str, condition: Expr, suffix: str) -> Kernel:
                                          else:
                                            for x in 0..n: s(x)
 
-    In the copy what the condition decides is decided, a parameter that it makes equal to something is replaced by that,
-    and loops, names and buffers have the suffix (`wide` here), so that further steps can speak of either.
+    The copy is simplified by the condition: a parameter that it makes equal to an expression is replaced by that.
+    Loops, names and buffers in the copy have the suffix (`wide` here), so that further steps can name either.
     """
     require_loops(kernel, "version", [loop])
     unknown = sorted(free_vars(condition) - {p.name for p in kernel.parameters})
@@ -55,7 +55,7 @@ def version(kernel: Kernel, loop: str, condition: Expr, suffix: str) -> Kernel:
 
 
 def _equal(condition: Expr) -> dict[str, Expr]:
-    """The parameters that a condition makes equal to something that does not contain them."""
+    """Return the parameters that a condition makes equal to an expression without them."""
     if isinstance(condition, Binary) and condition.op == "and":
         first = _equal(condition.left)
         return first | {n: e for n, e in _equal(condition.right).items() if n not in first}

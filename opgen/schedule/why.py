@@ -1,4 +1,4 @@
-"""Why a kernel has the schedule that it has: for each nest all that there was to choose from, with its price."""
+"""Explanation of a kernel's schedule: all candidates of each loop nest, with their estimated costs."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from opgen.schedule.default import scheduled
 
 
 def choices(kernel: Kernel, machine: Machine) -> tuple[Choice, ...]:
-    """What the scheduler chooses from for each nest, in the order in which it comes to them."""
+    """Return the scheduler's candidates for each loop nest, in the order in which it visits them."""
     return _chosen(kernel, machine)[0]
 
 
 def _chosen(kernel: Kernel, machine: Machine) -> tuple[tuple[Choice, ...], tuple[str, ...]]:
-    """The choices, and the steps that belong to none of them: those of chains, which join nests."""
+    """Return the choices, and the steps outside all of them: those of chains, which join loop nests."""
     decisions = Decisions(thorough=True)
     schedule, _ = scheduled(kernel, "cpu", machine, decisions)
     steps = [str(s) for s in schedule.steps]
     found = [c for c in decisions.told if isinstance(c, Choice)]
-    last = {c.nest: c for c in found if {str(s) for s in c.steps} <= set(steps)}  # what is tried in vain is left out
+    last = {c.nest: c for c in found if {str(s) for s in c.steps} <= set(steps)}  # leaves out failed attempts
     shown = tuple(c for c in found if last.get(c.nest) is c)
     chosen = {str(s) for c in shown for s in c.steps}
     return shown, tuple(s for s in steps if s not in chosen)
 
 
 def why(kernel: Kernel, machine: Machine) -> str:
-    """These as text, the first ten candidates of each nest; then the steps beyond them."""
+    """Return the explanation as text: the first ten candidates of each loop nest, then the steps beyond them."""
     shown, others = _chosen(kernel, machine)
     beyond = ["\n".join(["besides these:", *(f"  {s}" for s in others)]) + "\n"] if others else []
     return "\n".join(["\n".join(_lines(choice)) + "\n" for choice in shown] + beyond)

@@ -29,14 +29,15 @@ class Widen(Step):
 
 
 def widen(kernel: Kernel, buffer: str, name: str) -> Kernel:
-    """Work on a copy of an input in the type that its elements are cast to, made before anything else; or keep a local
-    buffer in that type; or an output, which must be written as a whole and is converted after everything else.
+    """Work on a copy of an input in the type that its elements are cast to, made before anything else.
+
+    A local buffer is kept in that type.  An output must be written as a whole, and is converted after everything else.
 
                                                 alloc x_wide: float32[c]
         for k: use(float32(x[k]))       ->      for x_wide_0 in 0..c: x_wide[x_wide_0] = float32(x[x_wide_0])
                                                 for k: use(x_wide[k])
 
-    Every read must be cast to the type that elements are computed with, which holds all their values; what is stored to
+    Every read must be cast to the type that elements are computed with, which holds all their values.  Values stored to
     an output must have been computed in it.
     """
     if buffer in {o.name for o in kernel.outputs}:
@@ -99,7 +100,7 @@ def _wide_output(kernel: Kernel, output: Buffer, name: str) -> Kernel:
 
 
 def _computed_type(kernel: Kernel, source: Buffer) -> DType:
-    """The wider type that every read of a buffer is cast to."""
+    """Return the wider type that every read of a buffer is cast to."""
     wide = source.dtype.compute_type
     if wide == source.dtype:
         raise ScheduleError(f"widen {source.name}: {wide.name} is computed with as it is")

@@ -1,4 +1,4 @@
-"""Whether an output is written as a whole: what works on a copy of it copies out no element that has no value."""
+"""Check that an output is written as a whole, so that a copy of it has no elements without a value."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from opgen.schedule.errors import ScheduleError
 
 
 def require_written(kernel: Kernel, step: str, output: Buffer) -> None:
-    """Refuse a step unless an output is written as a whole, so that no element of a copy is copied out without a value:
-    by one store that is unconditional, in each dimension along loops that count through it.
+    """Refuse a step unless an output is written as a whole, so that every element of its copy has a value.
+
+    It must be written by one unconditional store, along loops that count through each dimension.
     """
     found = [s for s in stores(kernel.body) if s.buffer == output.name]
     around = [s for s in walk(kernel.body) if isinstance(s, For | If | Let) and len(found) == 1 and found[0] in walk(s)]
@@ -26,7 +27,7 @@ def require_written(kernel: Kernel, step: str, output: Buffer) -> None:
 
 
 def _counts(store: Store, loops: Mapping[str, int | None], ends: Mapping[str, Expr], output: Buffer) -> bool:
-    """Whether each index takes as many values as the output has places."""
+    """Return True if each index takes as many values as the output has places."""
     return all(_is_whole(i, size, loops, ends) for i, size in zip(store.indices, output.shape, strict=True))
 
 
