@@ -1,8 +1,8 @@
-"""Definitions by cases: what a condition on sizes and attributes alone chooses is chosen around the loops.
+"""Definitions by cases: a choice that depends on sizes and attributes alone is made around the loops.
 
     y[i, j] = if flag then sum[k](a[i, k] * b[k, j]) else sum[k](a[k, i] * b[k, j])
 
-becomes two definitions, of which a kernel runs one; where the flag is constant, the other is not there.
+becomes two definitions, one of which a kernel runs; where the flag is constant, the other is left out.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from opgen.spec.model.model import Conditional, Definition, Expr, Index, IndexRa
 from opgen.spec.model.walk import operands, reads_values, subexpressions, transform
 
 MOST = 3
-"""How many conditions of a definition are decided around its loops: each may double the code."""
+"""Number of a definition's conditions that are decided around its loops: each may double the code."""
 
 
 @dataclass(frozen=True)
 class Cases:
-    """What a definition is where a condition holds, and where it does not."""
+    """A definition for each side of a condition: where it holds, and where it does not."""
 
     condition: loop.Expr
     if_true: Part
@@ -33,10 +33,10 @@ Part: TypeAlias = Definition | Cases
 
 @dataclass(frozen=True)
 class ByCases:
-    """What definitions are by cases.
+    """Splitting of definitions into cases.
 
-    `lowered` gives a condition as loop IR, constant where it is decided; `named` are the values of named integers: one
-    that a condition chooses is what it is in each case, so that reads are proved to be inside.
+    `lowered` gives a condition as loop IR, constant where it is decided.  `named` are the values of named integers:
+    each case replaces an integer that a condition chooses by its value there, so that reads are proved to be inside.
     """
 
     lowered: Callable[[Expr], loop.Expr]
@@ -71,7 +71,7 @@ class ByCases:
 
 
 def _conditions(e: Expr, summed: bool) -> Iterator[Expr]:
-    """The conditions that are the same for all elements and choose between what takes time, the outermost first."""
+    """Yield conditions that are the same for all elements and choose between costly values, the outermost first."""
     if isinstance(e, Conditional) and _is_uniform(e.condition):
         sides = [n for side in (e.if_true, e.if_false) for n in subexpressions(side)]
         if any(isinstance(n, Reduce) or (summed and isinstance(n, Read)) for n in sides):

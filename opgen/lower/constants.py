@@ -1,7 +1,7 @@
 """Mathematics over constants, written out: indices that only choose among numbers become those numbers.
 
 `y[n, x] = sum[i](A[i, x % 2] * m[i, n, x // 2])` becomes, for each of the two remainders of x, a sum of four terms with
-literal factors, of which those with the factor 0 are left out.
+literal factors.  Terms with the factor 0 are left out.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from opgen.spec.model.model import Definition, Element, Expr, Index, Negate, Num
 from opgen.spec.model.walk import index_names, subexpressions, substitute_indices, transform
 
 MOST = 256
-"""How many copies of a definition, or terms of a sum, may be written out."""
+"""Greatest number of copies of a definition, or terms of a sum, that may be written out."""
 
 Term: TypeAlias = "tuple[Fraction, Expr | None]"
 """A number times an expression; the number alone."""
@@ -25,8 +25,10 @@ Term: TypeAlias = "tuple[Fraction, Expr | None]"
 
 @dataclass(frozen=True)
 class Expansion:
-    """What becomes of a definition's indices: `chosen` are written out, with their extents; of those `split`, by a
-    step each, the remainder is, and `quotient(name)` names what stays a loop.
+    """Treatment of a definition's indices: `chosen` are written out, with their extents.
+
+    For each index in `split`, with its step, the remainder is written out, and `quotient(name)` names the part that
+    stays a loop.
     """
 
     chosen: Mapping[str, int]
@@ -65,7 +67,7 @@ def quotient(name: str) -> str:
 
 
 def expansion(definition: Definition) -> Expansion:
-    """What to write out of a definition: nothing if it reads no constants, or if it would grow out of hand."""
+    """Return the indices to write out of a definition: none if it reads no constants, or if it would grow too large."""
     extents = {r.name: _number(r.extent) for r in definition.indices}
     chosen: dict[str, int] = {}
     split: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""What is said of elements that are no subscripts of what they are to subscript, in every language alike."""
+"""Messages for elements that are not valid subscripts, the same in every language."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from opgen.spec.syntax.pretty import render
 from opgen.spec.syntax.print_expression import expression
 
 _ONE_LINE = 2**16
-"""The width of a line that nothing breaks."""
+"""Width of a line that is never broken."""
 
 
 @dataclass(frozen=True)
 class ElementWords:
-    """`argument` is to blame; `tensor` has the dimension `axis` that is subscripted.
+    """Words about an element: `argument` is to blame; `tensor` has the subscripted dimension `axis`.
 
-    `subject` is what is subscripted with, if that is more than an element.  `wraps`: negative elements count from the
-    end.
+    `subject` is the subscript, if that is more than an element.  `wraps`: negative elements count from the end.
     """
 
     argument: str
@@ -31,7 +30,7 @@ class ElementWords:
     wraps: bool
 
     def expected(self, size: int) -> str:
-        """What completes "expected ..." if the dimension has a size."""
+        """Return the text that completes "expected ..." if the dimension has a size."""
         if size == 0:
             return f"no elements, as dimension {self.axis} of '{self.tensor}' is empty"
         numbers = f"from {-size if self.wraps else 0} to {size - 1}"
@@ -41,7 +40,7 @@ class ElementWords:
         return f"integers {numbers} {dimension}"
 
     def given(self, value: int, size: int) -> str:
-        """What was given if a subscript came out outside."""
+        """Return the description of the given value if a subscript is outside."""
         return f"{self.lead}{value - size if self.wraps and value < 0 else value}"
 
     @property
@@ -65,7 +64,7 @@ def _text(op: OpSpec, e: Expr) -> str:
 
 
 def _spelt_out(op: OpSpec, subscript: Expr) -> Expr:
-    """A subscript without casts; an element of an intermediate tensor is what that is."""
+    """Return a subscript without casts, with elements of intermediate tensors replaced by their definitions."""
     e = _bare(subscript)
     if isinstance(e, Read):
         let = next((d for d in checked_definitions(op) if d.tensor == e.tensor), None)
@@ -82,7 +81,7 @@ def _lists(op: OpSpec) -> dict[str, str]:
 
 
 def _chosen(e: Expr) -> Iterator[str]:
-    """The lists whose elements a value is chosen from; "" stands for what is no element of a list."""
+    """Yield the lists whose elements a value is chosen from; "" if it is not an element of a list."""
     if isinstance(e, Conditional):
         yield from (*_chosen(e.if_true), *_chosen(e.if_false))
     else:
@@ -100,7 +99,7 @@ def _bare(e: Expr) -> Expr:
 
 
 def _wraps(e: Expr, size: Expr) -> bool:
-    """Whether it is `if k < 0 then k + size else k` of an element k."""
+    """Return True for `if k < 0 then k + size else k` of an element k."""
     match e:
         case Conditional(Operation("<", element, Number(0)), Operation("+", moved, added), otherwise):
             return isinstance(element, Read) and moved == element == otherwise and added == size

@@ -1,9 +1,9 @@
-"""Subscripts that are made of elements: what is checked of them before a kernel writes anything.
+"""Subscripts that are made of elements: checks made before a kernel writes anything.
 
     y[i, j] = table[ids[i], j]
 
-reads `table` at what `ids` holds.  Every read of that kind that gives no value for outside has a check: over all
-indices for which it is taken, the subscript is inside.  The number of a check is its place in `element_checks`.
+reads `table` at the elements of `ids`.  Every such read without a value for outside has a check: over all indices for
+which it is taken, the subscript is inside.  The number of a check is its place in `element_checks`.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from opgen.spec.resolve.updates import layers
 
 @dataclass(frozen=True)
 class ElementCheck:
-    """For all indices in `ranges` where all conditions hold: 0 <= subscript < size.
+    """A check: for all indices in `ranges` where all conditions hold, 0 <= subscript < size.
 
-    The subscript is that of dimension `axis` of what `read` reads.
+    The subscript is that of dimension `axis` of the tensor in `read`.
     """
 
     read: Read
@@ -57,7 +57,7 @@ class ElementCheck:
 
     @property
     def tensors(self) -> frozenset[str]:
-        """The tensors on whose elements the check depends."""
+        """Return the tensors whose elements the check depends on."""
         return frozenset(r.tensor for e in (self.subscript, *self.conditions) for r in reads(e))
 
     def _least(self, value: Expr) -> Expr:
@@ -70,12 +70,12 @@ class ElementCheck:
 
 
 def checked_definitions(op: OpSpec) -> tuple[Definition, ...]:
-    """The definitions of an op as they are lowered, of which `element_checks` speaks."""
+    """Return the definitions of an op in their lowered form, the ones that `element_checks` checks."""
     return inline_lets(op.definitions)
 
 
 def element_checks(op: OpSpec) -> tuple[ElementCheck, ...]:
-    """The checks of an op, in the order in which they are made: what others are made of first."""
+    """Return the checks of an op, in the order in which they are made: dependencies first."""
     definitions = checked_definitions(op)
     sizes = {t.name: tuple(d.size for d in t.dims) for t in op.tensors}
     sizes |= {d.tensor: d.dims for d in definitions}
@@ -157,7 +157,7 @@ def _of_read(e: Read, around: _Around, sizes: Mapping[str, tuple[Expr, ...]]) ->
 
 
 def _of_update(e: Scatter, tensor: str, sizes: Mapping[str, tuple[Expr, ...]]) -> Iterator[ElementCheck]:
-    """The checks of an update: of its condition, of where it writes, of what it writes."""
+    """Yield the checks of an update: those of its condition, of its place, of its value."""
     around = _Around(e.indices, ())
     for c in conjuncts(e.condition):
         yield from _checks(c, around, sizes)
@@ -167,7 +167,7 @@ def _of_update(e: Scatter, tensor: str, sizes: Mapping[str, tuple[Expr, ...]]) -
 
 
 def _plainly_inside(subscript: Expr, size: Expr, conditions: tuple[Expr, ...]) -> bool:
-    """Whether a subscript is a remainder by the size, or is taken only where it is asked whether it is inside."""
+    """Return True if a subscript is a remainder by the size, or is taken only after a test that it is inside."""
     if isinstance(subscript, Operation) and subscript.op == "%" and subscript.right == size:
         return True
     asked = {c for condition in conditions for c in conjuncts(condition)}

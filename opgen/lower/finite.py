@@ -1,4 +1,4 @@
-"""Whether every element of some results is finite, as one number: a sum of products with 0, which is NaN if one is not.
+"""Finiteness of all elements of some results, as one number: a sum of products with 0, NaN if one is not finite.
 
 for each index of the result but the last two, and the last:
     rows[...] = sum over the one before the last of (result * 0)

@@ -1,4 +1,4 @@
-"""Short forms of loop IR for formulas of floats and integer elements, in as many lanes as what they are given."""
+"""Short forms of loop IR for formulas of floats and integer elements, in as many lanes as their operands."""
 
 from __future__ import annotations
 

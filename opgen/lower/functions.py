@@ -1,8 +1,8 @@
-"""Scalar functions of the mathematics, and operations on integer elements, made of what the loop IR has.
+"""Scalar functions of the mathematics, and operations on integer elements, made of the loop IR's operations.
 
-What is given here is a value of the loop IR that is computed once, however often it stands in the result: emitters
-share equal parts.  Functions that the loop IR has itself are left to it.  Errors are below 2.5 units in the last place,
-but of two in `opgen.lower.special`.
+An operand here is a value of the loop IR that is computed once, however often it occurs in the result: emitters share
+equal parts.  Functions that the loop IR has itself are left to it.  Errors are below 2.5 units in the last place,
+except for two functions in `opgen.lower.special`.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _SMALL = {"float32": 2.0**-12, "float64": 2.0**-27}
 _LARGE = {"float32": 2.0**13, "float64": 2.0**28}
 """From it on, x is sqrt(x * x + 1) and sqrt(x * x - 1)."""
 _SINH_TERMS = {"float32": 5, "float64": 8}
-"""What is left out of the series is below a quarter of a unit in the last place."""
+"""The rest of the series is below a quarter of a unit in the last place."""
 _STEEP = {"float32": 80.0, "float64": 700.0}
-"""Up to it exp is finite, and from it on exp(-x) is lost beside exp(x)."""
+"""Bound up to which exp is finite, and from which exp(-x) is lost when added to exp(x)."""
 
 _BITS = {"float32": (INT32, 23, 2.0**-126, 0x3F3504F3), "float64": (INT64, 52, 2.0**-1022, 0x3FE6A09E667F3BCD)}
 """Integers of as many bits, the bits of a fraction, the least normal number, and the bits of the root of 1/2."""
@@ -34,7 +34,7 @@ _PER_LOG2 = {
     "float32": (1.4426950216293335, 1.9259629911266175e-08),
     "float64": (1.4426950408889634, 2.0355273740931033e-17),
 }
-"""1 / log(2) as the nearest number and what that leaves out."""
+"""1 / log(2) as the nearest number, and the rest."""
 
 
 def applied(function: str, x: Expr) -> Expr:
@@ -96,7 +96,7 @@ def _floor_remainder(x: Expr, y: Expr) -> Expr:
 
 
 def _opposite(rest: Expr, divisor: Expr) -> Expr:
-    """Whether a remainder is not 0 and has another sign than a divisor."""
+    """Return a condition: a remainder is not 0 and has another sign than a divisor."""
     zero = number(0, rest)
     below = Binary("xor", Compare("lt", rest, zero), Compare("lt", divisor, zero))
     return Binary("and", Compare("ne", rest, zero), below)
@@ -145,7 +145,7 @@ def _sigmoid(x: Expr) -> Expr:
 
 
 def _expm1(x: Expr) -> Expr:
-    """exp(x) - 1; of small x times what log makes of the difference that x should make (W. Kahan)."""
+    """Return exp(x) - 1; for small x, x scaled by the ratio between log's result and its argument (W. Kahan)."""
     grown = call("exp", x)
     change = sub(grown, number(1.0, x))
     small = where("eq", change, 0.0, x, mul(change, div(x, call("log", grown))))
@@ -153,7 +153,7 @@ def _expm1(x: Expr) -> Expr:
 
 
 def _log1p(x: Expr) -> Expr:
-    """log(1 + x), of small x times what is left of x in 1 + x (the HP-15C's)."""
+    """Return log(1 + x); for small x, scaled by x over the part of x that is left in 1 + x (the HP-15C's method)."""
     raised = add(x, number(1.0, x))
     logarithm = call("log", raised)
     change = sub(raised, number(1.0, x))

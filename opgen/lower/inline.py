@@ -20,18 +20,18 @@ from opgen.spec.model.walk import (
 )
 
 DEEPEST = 64
-"""Most nodes within each other that lets make: what comes after walks down expressions."""
+"""Greatest depth of nodes that inlined lets may reach: later code recurses through expressions."""
 
 LARGEST = 512
-"""Most nodes of a value that stands in several places: each may double what it becomes part of."""
+"""Greatest number of nodes of a value used in several places: each use may double the size of its reader."""
 
 
 def inline_lets(definitions: tuple[Definition, ...]) -> tuple[Definition, ...]:
-    """Put each `let` that only one definition reads, outside any reduction and at all of that definition's indices,
-    into its reader.  The value is rounded just the same; where it stands several times, who lowers it computes its
-    reductions once.
+    """Put each `let` that only one definition reads, outside any reduction and at all its indices, into its reader.
 
-    A value that would become deeper than `DEEPEST`, or repeated and larger than `LARGEST`, stays apart.
+    The value is rounded just the same; if it occurs several times, the lowering computes its reductions once.
+
+    A value that would become deeper than `DEEPEST`, or repeated and larger than `LARGEST`, is not inlined.
     """
     result = dict(enumerate(definitions))
     readers: dict[str, set[int]] = {}
@@ -73,8 +73,9 @@ def _fits(let: Definition, user: Definition) -> bool:
 
 
 def _same_places(subscripts: Sequence[Expr], dims: Sequence[Expr], user: Definition) -> bool:
-    """Whether a definition reads each place of a tensor just once: at its indices, or at composites of them that cover
-    their dimensions.
+    """Return True if a definition reads each place of a tensor just once.
+
+    It reads at its indices, or at composites of them that cover their dimensions.
     """
     found: list[tuple[str, Expr]] = []
     for subscript, size in zip(subscripts, dims, strict=True):
@@ -88,7 +89,7 @@ def _same_places(subscripts: Sequence[Expr], dims: Sequence[Expr], user: Definit
 
 
 def _may_stand_often(let: Definition, user: Definition, times: int) -> bool:
-    """Whether a value may stand in several places: small, and its reductions are to be computed in any case."""
+    """Return True if a value may occur in several places: small, and its reductions are computed in any case."""
     if sum(1 for _ in subexpressions(let.value)) * times > LARGEST:
         return False
     return not reductions(let.value) or any(r.tensor == let.tensor for r in reads_taken(user.value))

@@ -1,5 +1,4 @@
-"""What the numbers of a call must be so that a lowered kernel means what it says, and what is said of those that are
-not.
+"""Limits on the numbers of a call under which a lowered kernel is correct, and messages for numbers beyond them.
 
 Every language's calls check this before a kernel runs: the words are made here, the numbers are put in by the call.
 """
@@ -32,7 +31,7 @@ from opgen.spec.model.visit import attrs_in, symbols_in
 
 @dataclass(frozen=True)
 class Limits:
-    """The claims of a kernel.  For each parameter: what a reader calls it, and the argument that it comes from."""
+    """The claims of a kernel.  Each parameter has a reader's name for it, and the argument that it comes from."""
 
     op: str
     reach: Reach
@@ -46,7 +45,7 @@ class Limits:
         return next((a for a in found if a in self.attributes), found[0] if found else self.op)
 
     def given(self, claim: Claim, values: Sequence[int]) -> str:
-        """What was given, in the words of a message."""
+        """Return the given numbers in the words of a message."""
         return ", ".join(f"{self.labels[p]} = {values[p]}" for p in claim.parameters) or "none"
 
 
@@ -64,17 +63,17 @@ def limits_of(op: OpSpec, lowered: Lowered) -> Limits:
 
 
 def expected(claim: Claim) -> str:
-    """What completes "expected ..." for a claim that does not hold."""
+    """Return the text that completes "expected ..." for a claim that does not hold."""
     return f"numbers for which {claim.text}"
 
 
 def uncomputed(op: OpSpec, e: Expr) -> str:
-    """What completes "expected ..." if the value of a parameter cannot be computed."""
+    """Return the text that completes "expected ..." if the value of a parameter cannot be computed."""
     return f"numbers for which {label(op, e)} can be computed"
 
 
 def label(op: OpSpec, e: Expr) -> str:
-    """What a spec calls what a parameter stands for: `strides.H`, `size(x, 0)`."""
+    """Return the spec's name for a parameter's value: `strides.H`, `size(x, 0)`."""
     match e:
         case Symbol():
             return e.name

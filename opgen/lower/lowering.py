@@ -1,4 +1,4 @@
-"""From an op to a kernel: one nest a definition, loops in the order of the result's memory, accumulators innermost.
+"""From an op to a kernel: a loop nest a definition, in the order of the result's memory, accumulators innermost.
 
     for each index of the result, in its physical order:
         alloc acc: register
@@ -8,9 +8,9 @@
                     acc = fma(a[...], b[...], acc)
             result[...] = cast(acc)
 
-Conditions stand at the outermost loop at which they are decided; where sizes and attributes choose between sums, they
-do so around all loops (`cases.py`).  Sums that are better computed each by itself are (`parts.py`).  Intermediate
-tensors are heap allocations around all, those of one case around what is done in it.
+A condition is tested at the outermost loop at which it is decided; sizes and attributes choose between sums around all
+loops (`cases.py`).  Sums that are better computed each by itself are split off (`parts.py`).  Intermediate tensors are
+heap allocations around all loops; those of one case are around its statements.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ def lower(module: Module, op: OpSpec, variant: Variant, algorithm: Algorithm | N
 
 @dataclass(frozen=True)
 class _Step:
-    """What is known of a step where one of its definitions is computed: the values of indices, the loops around, and
-    the tensors that are computed together.
+    """Surroundings of a definition within a step: the values of indices, the loops around, the tensors computed
+    together.
     """
 
     indices: Mapping[str, loop.Expr]
@@ -105,7 +105,7 @@ _Nests: TypeAlias = tuple[list[Buffer], list[Stmt]]
 
 @dataclass(frozen=True)
 class _Numbered:
-    """A check and the number by which a kernel reports it."""
+    """A check and the number under which a kernel reports it."""
 
     number: int
     check: ElementCheck
@@ -175,14 +175,14 @@ class _Lowering:
         return b.alloc([*(self._tensors[name].buffer for name in own), *lets], b.block(nests))
 
     def _find_parameters(self, definitions: Iterable[Definition]) -> None:
-        """Find the parameters before all nests, so that what holds of them is worked out once."""
+        """Find the parameters before all loop nests, so that their facts are computed once."""
         for d in definitions:
             for e in (*(r.extent for r in d.indices), *d.subscripts, d.value):
                 for symbol in dict.fromkeys(n for n in subexpressions(e) if isinstance(n, Symbol)):
                     self._scalars.lower(symbol, {})
 
     def _made(self, definition: Definition, cases: ByCases, step: _Step | None = None) -> _Nests:
-        """The nests of a definition, and the memory that it needs besides its own."""
+        """Return the loop nests of a definition, and the memory that it needs besides its own."""
         if is_order(definition.value):
             return self._sorted(definition)
         if isinstance(definition.value, Scatter):
@@ -209,7 +209,9 @@ class _Lowering:
         return sorted_rows(d, self._tensors[key.tensor], self._tensors[d.tensor], sizes, self._names.fresh)
 
     def _steps(self, found: Recurrence, cases: ByCases) -> _Nests:
-        """What does not depend on the steps, how they start, and a loop around the nests of each step."""
+        """Return the loop nests that do not depend on the steps, the first rows, and a loop around the nests of each
+        step.
+        """
         lets: list[Buffer] = []
         before: list[Stmt] = []
         members: list[Definition] = []
@@ -244,7 +246,7 @@ class _Lowering:
         return lets, [*before, nest]
 
     def _make_room(self, start: Start) -> None:
-        """Rows in a tensor's memory for what is read before its first step."""
+        """Reserve rows in a tensor's memory for the values read before its first step."""
         access = self._tensors[start.row.tensor]
         shape = tuple(
             b.add(size, start.before + start.after) if axis == start.axis else size
@@ -255,9 +257,9 @@ class _Lowering:
         self._tensors[start.row.tensor] = replace(access, buffer=buffer, spare=spare)
 
     def _check(self, step: _Numbered) -> tuple[list[Buffer], list[Stmt]]:
-        """What a check computes, and where it keeps it: the least distance from an end, negative for one outside.
+        """Return the buffers and statements of a check: the least distance from an end, negative for one outside.
 
-        Only then the least subscript is looked for: it is outside, or the one that goes farthest beyond the other end.
+        Only then is the least subscript looked for: it is outside, or it goes farthest beyond the other end.
         """
         buffers: list[Buffer] = []
         nests: list[Stmt] = []
@@ -281,7 +283,7 @@ class _Lowering:
         return update_nests(definition, access, lambda: self._mathematics(names), self._scalars, names, self._context())
 
     def _chosen(self, part: Part, step: _Step | None) -> Stmt:
-        """The nests of each case under its condition, with what they need for themselves."""
+        """Return the loop nests of each case under its condition, with the buffers they need."""
         if isinstance(part, Cases):
             return b.when(part.condition, self._chosen(part.if_true, step), self._chosen(part.if_false, step))
         lets, parts = self._in_parts(part)
@@ -293,7 +295,7 @@ class _Lowering:
         return lets, self._parts(lets).of(definition)
 
     def _parts(self, lets: list[Buffer]) -> Parts:
-        """What makes parts of definitions, and adds their memory to what there is."""
+        """Return the object that splits definitions into parts, and adds their memory to the existing buffers."""
         type_of = self._mathematics(self._names).type_of
         return Parts(type_of, self._tensor_names.fresh, lambda part: lets.append(self._let(part)))
 
@@ -305,7 +307,7 @@ class _Lowering:
         return Mathematics(self._op, self._variant, self._parameters, self._tensors, names, partial, stepping)
 
     def _type_of_keys(self, e: Expr) -> str:
-        """The type of what an order sorts."""
+        """Return the type of the values that an order sorts."""
         dtype = self._mathematics(self._names).type_of(e)
         assert dtype is not None
         return dtype.name
@@ -371,7 +373,7 @@ class _Lowering:
         scope: Scope,
         mathematics: Mathematics,
     ) -> Stmt:
-        """A store for each choice of the indices that are written out, each after what it needs."""
+        """Store once for each choice of the indices that are written out, each after the statements it needs."""
         access = self._tensors[definition.tensor]
         compute = self._variant.dtype(definition.dtype).compute_type
         statements: list[Stmt] = []
@@ -392,23 +394,23 @@ class _Lowering:
         scope.allocs += mathematics.shared()
         return scope.wrap(statements)
 
-    # What is known ----------------------------------------------------------------------------------
+    # Known facts ------------------------------------------------------------------------------------
 
     def _context(self) -> Context:
-        """What holds of the parameters found so far."""
+        """Return the context of the parameters found so far."""
         parameters = self._parameters.parameters
         if parameters not in self._contexts:
             self._contexts = {parameters: Context.of(Kernel("", (), (), parameters, b.EMPTY, self._assumptions()))}
         return self._contexts[parameters]
 
     def _assumptions(self) -> tuple[loop.Expr, ...]:
-        """The requirements, and what holds of sizes that stretch, where they speak of the kernel's parameters only."""
+        """Return the requirements, and the facts of stretched sizes, that use only the kernel's parameters."""
         found = {p.name for p in self._parameters.parameters}
         return tuple(c for c, names in self._required if names <= found)
 
     @cached_property
     def _required(self) -> list[tuple[loop.Expr, frozenset[str]]]:
-        """All requirements, and what holds of sizes that stretch, each with the parameters of which it speaks."""
+        """Return all requirements, and the facts of stretched sizes, each with the parameters that it uses."""
         scalars = Scalars(Parameters(self._op), self._variant)
         required = [
             _lower_or_none(self._op, scalars, check.condition, self._variant)
@@ -428,7 +430,7 @@ class _Lowering:
 def _in_order(
     definitions: tuple[Definition, ...], checks: tuple[ElementCheck, ...]
 ) -> Iterator[Definition | Recurrence | _Numbered]:
-    """Definitions and checks, these first: each after what it is made of, and before anything is written."""
+    """Yield definitions and checks in order, checks first: each after its dependencies, and before any write."""
     groups = grouped(definitions)
     left = {name: group for group in groups for name in _defined(group)}
 

@@ -56,8 +56,8 @@ _STEP: dict[str, loop.BinaryOp] = {"sum": "add", "prod": "mul", "max": "max", "m
 class Mathematics:
     """Lowers the values of one kernel's definitions.
 
-    `partial`: some values are computed and not stored, because their indices are beyond their range; what they read is
-    looked at before.  `stepping` are the tensors of which a step is computed: what it reads before the first is there.
+    `partial`: some values are computed and not stored, because their indices are beyond their range; their reads are
+    checked before.  `stepping` are the tensors that are computed step by step: rows read before the first step exist.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Mathematics:
         return self._variant.dtype(name).compute_type
 
     def type_of(self, e: Expr) -> DType | None:
-        """The scalar type of an expression; None if it takes the type of what it is combined with."""
+        """Return the scalar type of an expression; None if it takes the type of the other operand."""
         match e:
             case Number():
                 return BOOL if isinstance(e.value, bool) else None
@@ -162,7 +162,7 @@ class Mathematics:
         return b.cast(want, self.condition(e, scope))
 
     def definition(self, e: Expr, want: DType, scope: Scope) -> loop.Expr:
-        """The value of a definition; a reduction that stands in it several times is computed once, before it."""
+        """Return the value of a definition; a reduction that occurs in it several times is computed once, before it."""
         self._once.clear()
         for reduce in repeated(e):
             if self.type_of(reduce) == want:
@@ -170,7 +170,7 @@ class Mathematics:
         return self.value(e, want, scope)
 
     def _seldom(self, e: Conditional, condition: loop.Expr, want: DType, scope: Scope) -> loop.Expr:
-        """A value of which one side is computed where it is taken alone."""
+        """Return a value with one side that is computed only when it is taken."""
         side = replace(scope.under(condition), before=[])
         if_true, if_false = self.value(e.if_true, want, side), self.value(e.if_false, want, scope)
         buffer = Buffer(self._names.fresh("element"), want, (), "register")
@@ -203,7 +203,7 @@ class Mathematics:
         return self._scalars.lower(e, scope.indices)
 
     def _untyped(self, e: Operation) -> DType | None:
-        """The type in which numbers are compared of which none is an element; None if they are integers of shapes."""
+        """Return the type for comparing numbers that are not elements; None if they are integers of shapes."""
         if reads_values(e):
             return FLOAT32
         values = [v for n in subexpressions(e) if isinstance(n, Element) for v in n.constant.values]
@@ -301,9 +301,9 @@ class Mathematics:
         return self.value(e, INT64, scope) if _of_elements(e) else self._scalars.lower(e, scope.indices)
 
     def _beyond(self, subscript: loop.Expr, size: loop.Expr, checked: bool, scope: Scope) -> list[loop.Expr]:
-        """What is to be asked of a subscript that is made of elements, which is then kept inside all the same.
+        """Return the tests of a subscript that is made of elements, which is then kept inside all the same.
 
-        If it was checked before, all are inside, unless there is nothing that they could be inside of.
+        If it was checked before, all are inside, unless the dimension is empty.
         """
         some = b.compare("ge", size, 1)
         asked = [] if scope.context.proves(some) else [some]
@@ -312,7 +312,7 @@ class Mathematics:
     def _beyond_steps(
         self, row: loop.Expr, rows: loop.Expr, spare: Spare, tensor: str, scope: Scope
     ) -> list[loop.Expr]:
-        """What does not follow of a row that is read: within a step all there are, else those of the tensor itself."""
+        """Return the tests needed for a row: within a step all rows exist, else only those of the tensor itself."""
         if tensor in self._stepping:
             return self._unproved(row, rows, scope.context)
         inside = b.sub(rows, spare.before + spare.after)
@@ -389,7 +389,7 @@ class Mathematics:
         return b.const(0, dtype) if total is None else total
 
     def _term(self, e: Expr, dtype: DType, scope: Scope) -> loop.Expr:
-        """The value of a term, 0 if a read of it is outside; what several sums have in common is computed once."""
+        """Return the value of a term, 0 if a read of it is outside; values shared by several sums are computed once."""
         if scope.conditions is not None:
             return self.value(e, dtype, scope)
         reached = tuple(scope.reached)
@@ -397,7 +397,7 @@ class Mathematics:
             return self._shared[e, dtype, reached]
         inner = replace(scope, conditions=[], allocs=[], before=[], late=[], path=())
         found = terms(e) if isinstance(e, Reduce) else None
-        # The terms of a sum of terms are there or not one by one, and so have no conditions in common.
+        # The terms of a sum of terms exist or not one by one, and so have no conditions in common.
         value = self.value(e, dtype, inner) if found is None else self._sum(found, dtype, scope)
         scope.allocs += inner.allocs
         if dtype not in self._rooms:
@@ -413,7 +413,7 @@ class Mathematics:
         return self._shared[e, dtype, reached]
 
     def shared(self) -> list[Buffer]:
-        """The buffers that hold what several sums have in common."""
+        """Return the buffers of values that several sums share."""
         counts = {dtype: sum(known == dtype for _, known, _ in self._shared) for dtype in self._rooms}
         return [replace(room, shape=(b.index(counts[dtype]),)) for dtype, room in self._rooms.items()]
 
@@ -442,7 +442,7 @@ class Mathematics:
 
 
 def _of_elements(e: Expr) -> bool:
-    """Whether an expression is made of elements, not of integers of shapes and indices alone."""
+    """Return True if an expression is made of elements, not of integers of shapes and indices alone."""
     return any(isinstance(n, Read | Reduce | Element | Convert) for n in subexpressions(e))
 
 
@@ -456,23 +456,23 @@ def _chosen(position: loop.Expr, values: Sequence[loop.Expr], first: int) -> loo
 
 
 def parted(condition: loop.Expr) -> list[loop.Expr]:
-    """What must hold for a condition to hold, one by one."""
+    """Return the conjuncts of a condition."""
     if isinstance(condition, loop.Binary) and condition.op == "and":
         return parted(condition.left) + parted(condition.right)
     return [] if condition == b.TRUE else [condition]
 
 
 def _is_seldom(e: Conditional) -> bool:
-    """Whether a reduction is taken only where an element is NaN."""
+    """Return True if a reduction is taken only where an element is NaN."""
     test = e.condition
     is_nan = isinstance(test, Operation) and test.op == "!=" and test.left == test.right
     return is_nan and isinstance(e.if_false, Read) and any(isinstance(n, Reduce) for n in subexpressions(e.if_true))
 
 
 def _is_fragile(subscript: loop.Expr) -> bool:
-    """Whether a subscript that is proved to be inside may be outside where its integers do not fit.
+    """Return True if a subscript proved to be inside may be outside where its integers overflow.
 
-    What is added and multiplied alone wraps to the same number.
+    A subscript of additions and multiplications alone wraps to the same number.
     """
     parts = [n for n in walk_expr(subscript) if isinstance(n, loop.Binary | Select)]
     return any(isinstance(n, Select) or n.op not in ("add", "sub", "mul") for n in parts)
@@ -492,7 +492,7 @@ def _when_all(conditions: list[loop.Expr], body: Stmt, otherwise: Stmt | None = 
 
 
 def _neutral(kind: str, dtype: DType) -> loop.Expr:
-    """What a reduction of nothing gives."""
+    """Return the result of a reduction over nothing."""
     if kind in ("sum", "prod"):
         return b.const(0 if kind == "sum" else 1, dtype)
     if dtype.is_float:

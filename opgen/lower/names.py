@@ -1,4 +1,4 @@
-"""The names of kernel parameters: what stands for `strides.H` in a listing and in emitted code."""
+"""Names of kernel parameters: the form of `strides.H` in a listing and in emitted code."""
 
 from __future__ import annotations
 

@@ -27,13 +27,13 @@ from opgen.spec.model.model import Expr as SpecExpr
 from opgen.spec.model.walk import is_order
 
 FEW = 16
-"""Places for which the best so far are kept, whatever the number of values is."""
+"""Number of places up to which the best so far are kept, for any number of values."""
 
 HALF = 2
-"""From so many times as many values as places on the last of them is looked for."""
+"""Ratio of values to places from which the last place is searched for."""
 
 TOGETHER = 64
-"""Values of which it is asked together whether there are any among those looked for."""
+"""Number of values tested together for a value that is searched for."""
 
 COUNTED = 1 << 31
 """Values of a row that are counted in 32 bits."""
@@ -47,8 +47,9 @@ Fresh = Callable[[str], str]
 def with_keys(
     definitions: Sequence[Definition], type_of: Callable[[SpecExpr], str], fresh: Fresh
 ) -> tuple[tuple[Definition, ...], tuple[Definition, ...]]:
-    """The definitions, those of orders after what they sort: tensors of their own, sorted along the last dimension;
-    and these tensors alone.
+    """Return the definitions, those of orders after their keys, and the tensors of keys alone.
+
+    Keys are tensors of their own, sorted along the last dimension.
     """
     found: list[Definition] = []
     keys: list[Definition] = []
@@ -78,7 +79,7 @@ def _key_of(d: Definition, e: Reduce, dtype: str, name: str) -> Definition:
 
 @dataclass(frozen=True)
 class _Row:
-    """What sorts one row: the buffers, and the variables and sizes of the other indices."""
+    """The state of sorting one row: the buffers, and the variables and sizes of the other indices."""
 
     keys: Buffer
     spare: Buffer
@@ -90,7 +91,7 @@ class _Row:
     fresh: Fresh
 
     def before(self, first: Expr, second: Expr) -> Expr:
-        """Whether a value comes before another, of which neither comes first if they are equal."""
+        """Return a condition: a value comes before another; neither does if they are equal."""
         if not self.keys.dtype.is_float:
             return Compare("gt" if self.descending else "lt", first, second)
         if self.descending:
@@ -98,17 +99,17 @@ class _Row:
         return b.both(b.negate(Compare("ge", first, second)), Compare("eq", first, first))
 
     def number_before(self, first: Expr, second: Expr) -> Expr:
-        """As `before`, of a value that is no NaN before another."""
+        """Return `before` for a value that is not a NaN before another."""
         if self.descending or not self.keys.dtype.is_float:
             return Compare("gt" if self.descending else "lt", first, second)
         return b.negate(Compare("ge", first, second))
 
     def nan_before(self, second: Expr) -> Expr:
-        """Whether a NaN comes before a value."""
+        """Return a condition: a NaN comes before a value."""
         return Compare("eq", second, second) if self.descending else b.FALSE
 
     def perhaps_before(self, first: Expr, second: Expr) -> Expr:
-        """Whether a value may come before another, by one comparison: it does if that holds and neither is NaN."""
+        """Return a condition: a value may come before another, by one comparison; it does if neither is NaN."""
         op: CompareOp = "le" if self.descending else "ge"
         return b.negate(Compare(op, first, second)) if self.keys.dtype.is_float else self.before(first, second)
 
@@ -175,7 +176,7 @@ def sorted_rows(
 
 
 def _taken(d: Definition, e: Reduce, row: _Row, order: TensorAccess, sizes: Sequence[Expr], names: Fresh) -> Stmt:
-    """The wanted places of what is sorted, in the memory of the tensor."""
+    """Return the loops that put the wanted places of the sorted values into the memory of the tensor."""
     loops = {r.name: b.var(names(f"{d.tensor}_{r.name}")) for r in d.indices}
     assert isinstance(e.place, Index)
     place = loops[e.place.name]
@@ -267,14 +268,14 @@ class _Search:
     seen: _Number
 
     def is_within(self, value: Expr) -> Expr:
-        """Whether a value does not come after the last one."""
+        """Return a condition: a value does not come after the last one."""
         return b.negate(self.row.before(self.last.now, value))
 
     def is_before(self, value: Expr) -> Expr:
         return self.row.before(value, self.last.now)
 
     def count(self, size: Expr, is_counted: Callable[[Expr], Expr], start: Expr | int = 0) -> Stmt:
-        """How many of so many values, from a place on, are counted; in 32 bits, as many lanes as for most values."""
+        """Count values from a place on, among `size` of them; in 32 bits, as many lanes as for most values."""
         row = self.row
         j, total = b.var(row.fresh("value")), row.number("total", INT32)
         one = Select(is_counted(row.at(row.keys, b.add(start, j))), b.const(1, INT32), b.const(0, INT32))
@@ -283,7 +284,7 @@ class _Search:
         return b.alloc(total.buffer, b.block(steps))
 
     def run(self, kept: Expr) -> Stmt:
-        """Look for the last value of the first `kept` ones: the greatest code within which so many are."""
+        """Find the last value of the first `kept` ones: the greatest code that covers that many."""
         row, codes = self.row, _Codes(self.row.keys.dtype)
         code, found, bit = row.number("code", codes.dtype), row.number("found", BOOL), b.var(row.fresh("bit"))
         tried = codes.with_bit(code.now, bit)
@@ -335,8 +336,8 @@ class _Codes:
         return Binary("or", code, one)
 
     def value(self, code: Expr, descending: bool) -> Expr:
-        """The value of a code; of codes in the order of descending values, or of ascending ones turned around.  Those
-        below minus infinity stand for it, so that numbers before all values are none.
+        """The value of a code; codes are in the order of descending values, or of ascending ones reversed.  Codes below
+        minus infinity count as minus infinity, so that no number comes before all values.
         """
         everything = b.const((1 << self.dtype.bits) - 1, self.dtype)
         top = b.const(1 << (self.dtype.bits - 1), self.dtype)
@@ -374,8 +375,9 @@ def _merged(row: _Row, count: Expr | None = None) -> Stmt:
 
 
 def _one_merge(row: _Row, width: _Number) -> Stmt:
-    """Pairs of runs of a width, each merged into one of twice the width, in the spare memory: from both ends at once,
-    which do not wait for each other.
+    """Merge pairs of runs of a width, each into one of twice the width, in the spare memory.
+
+    The merge runs from both ends at once, and the two do not depend on each other.
     """
     low, middle, end, pairs = (row.number(name) for name in ("low", "middle", "end", "until"))
     front, back = _End.of(row, "front"), _End.of(row, "back")

@@ -19,7 +19,7 @@ class Parameters:
         self._sizes = _dimension_symbols(op)
 
     def variable(self, e: Expr) -> Var:
-        """The variable that stands for a symbol, an attribute element, a size or the result of a shape function."""
+        """Return the variable of a symbol, an attribute element, a size or the result of a shape function."""
         if e not in self._found:
             self._found[e] = self._parameter(e)
         return self._found[e].var
@@ -34,7 +34,7 @@ class Parameters:
 
     @property
     def values(self) -> tuple[Expr, ...]:
-        """What the caller passes for each parameter."""
+        """Return the values that the caller passes for the parameters, in order."""
         return tuple(self._found)
 
     def _parameter(self, e: Expr) -> Parameter:

@@ -1,10 +1,10 @@
-"""Definitions in parts: sums that share what they read get loops of their own.
+"""Definitions in parts: sums with shared reads get loops of their own.
 
     y[i, j] = sum[k](x[i, k] * w[k, j]) + sum[k](h[i, k] * r[k, j])
 
-becomes a tensor for the first sum, and the second sum plus that tensor: two products of matrices of which each is tiled
-as if it stood alone.  A reduction that does not depend on some index of what surrounds it is computed once for all of
-that index.  Values and roundings are the same: the tensor has the type in which is added.
+becomes a tensor for the first sum, and the second sum plus that tensor: two products of matrices, each tiled as if it
+were alone.  A reduction that does not depend on some surrounding index is computed once for all values of that index.
+Values and roundings are the same: the tensor has the type of the addition.
 """
 
 from __future__ import annotations
@@ -30,13 +30,15 @@ from opgen.spec.model.model import (
 from opgen.spec.model.walk import operands, subexpressions, with_operands
 
 SHORT = 16
-"""Terms of a sum up to which it costs about as much to fetch what was summed before."""
+"""Number of terms up to which computing a sum again costs about as much as loading the earlier result."""
 
 
 @dataclass(frozen=True)
 class _Found:
-    """A reduction, the indices around it, whether those of reductions are among them, and whether it stands where
-    places and sizes may rule it out.
+    """A reduction found in a definition, with its surroundings.
+
+    Its fields: the indices around it, True if those of reductions are among them, and True if places and sizes may rule
+    it out.
     """
 
     reduce: Reduce
@@ -52,20 +54,21 @@ class _Found:
 
     @property
     def repeats(self) -> bool:
-        """Whether the surroundings compute the same again and again."""
+        """Return True if the surroundings compute the same again and again."""
         return any(r.extent != Number(1) for r in self.around if r not in self.own)
 
     @property
     def mixes(self) -> bool:
-        """Whether two reads are each used again along an index that the other follows: a product of matrices."""
+        """Return True if two reads are each used again along an index that the other follows: a product of matrices."""
         names = {r.name for r in self.around}
         misses = {frozenset(names - _free(e)) for e in subexpressions(self.reduce.body) if isinstance(e, Read)}
         return any(a - b and b - a for a in misses for b in misses)
 
     @property
     def interleaves(self) -> bool:
-        """Return True if terms of several results lie by turns along a dimension: groups of channels.  Their schedule
-        adds up neighbours last, which it cannot do for two sums of one definition.
+        """Return True if terms of several results alternate along a dimension: groups of channels.
+
+        Their schedule adds up neighbours last, which it cannot do for two sums of one definition.
         """
         own, inner = {r.name for r in self.around}, {r.name for r in self.reduce.indices}
         subscripts = [i for e in subexpressions(self.reduce.body) if isinstance(e, Read) for i in e.indices]
@@ -73,14 +76,15 @@ class _Found:
 
     @property
     def short(self) -> bool:
-        """Whether it is known to have few terms."""
+        """Return True if it is known to have few terms."""
         extents = [r.extent.value for r in self.reduce.indices if isinstance(r.extent, Number)]
         return len(extents) == len(self.reduce.indices) and prod(extents) <= SHORT
 
     @property
     def fits(self) -> bool:
-        """Whether it can be a tensor of its own: each index runs over the same places whatever the others are, and it
-        makes sense everywhere.
+        """Return True if it can be a tensor of its own.
+
+        Each index runs over the same places for all values of the others, and it makes sense everywhere.
         """
         straight = not any(isinstance(n, Index) for r in self.own for n in subexpressions(r.extent))
         return straight and not (self.chosen and any(_may_fail(n) for n in subexpressions(self.reduce)))
@@ -88,10 +92,10 @@ class _Found:
 
 @dataclass(frozen=True)
 class Parts:
-    """What is asked of who lowers definitions.
+    """Splitting of definitions into parts; the caller lowers them.
 
-    `type_of` is the type in which a reduction adds, None if its surroundings say; `name` gives names that no tensor
-    has; `make` makes room for a tensor, whose elements have a type from then on.
+    `type_of` is the type in which a reduction adds, None if its surroundings decide.  `name` returns unused tensor
+    names.  `make` reserves memory for a tensor, whose elements have a type from then on.
     """
 
     type_of: Callable[[Reduce], DType | None]
@@ -166,8 +170,9 @@ def _reductions(e: Expr, around: Sequence[IndexRange], nested: bool, chosen: boo
 
 
 def _may_fail(e: Expr) -> bool:
-    """Whether it takes a condition on numbers that the integers of an expression can be computed: a divisor may be 0,
-    a multiple of an attribute beyond all integers.
+    """Return True if the integers of an expression can be computed only under a condition on numbers.
+
+    A divisor may be 0, or a multiple of an attribute beyond all integers.
     """
     match e:
         case Operation(op="//" | "%" | "ceildiv"):

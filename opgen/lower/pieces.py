@@ -1,8 +1,8 @@
-"""Definitions in pieces: what an index chooses among many ranges of itself gets a loop for each range.
+"""Definitions in pieces: a value that an index chooses among many of its ranges gets a loop for each range.
 
     y[j] = if j < n_0 then a[j] else if j < n_0 + n_1 then b[j - n_0] else ... c[j - start]
 
-becomes `y[j] = a[j]` for n_0 places, `y[n_0 + j] = b[j]` for n_1, and so on: no element asks all conditions.
+becomes `y[j] = a[j]` for n_0 places, `y[n_0 + j] = b[j]` for n_1, and so on: no element tests all conditions.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def in_pieces(d: Definition, named: Mapping[Expr, Expr], is_size: Callable[[Expr
 
 
 def _compared(condition: Expr) -> str:
-    """The index of which a condition says that it is below something; no name if it says anything else."""
+    """Return the index that a condition compares as below something; "" for any other condition."""
     match condition:
         case Operation("<", Index(name), bound) if not index_names(bound) and not reads_values(bound):
             return name

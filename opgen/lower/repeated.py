@@ -1,4 +1,4 @@
-"""Reductions that stand in a value several times, and what of a value is computed in any case."""
+"""Repeated reductions of a value, and the parts of a value that are computed in any case."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def reductions(e: Expr) -> list[Reduce]:
 
 
 def repeated(e: Expr) -> list[Reduce]:
-    """The reductions that stand several times in an expression, outside others, and are computed in any case."""
+    """Return the reductions that occur several times in an expression, outside others, and are computed in any case."""
     counts = Counter(_outermost(e))
     taken = {n for n in always(e) if isinstance(n, Reduce)}
     return [reduce for reduce, count in counts.items() if count > 1 and reduce in taken]
@@ -30,12 +30,12 @@ def _outermost(e: Expr) -> Iterator[Reduce]:
 
 
 def reads_taken(e: Expr) -> Iterator[Read]:
-    """The reads outside reductions that are taken whatever the elements are."""
+    """Yield the reads outside reductions that are taken for all values of elements."""
     return (n for n in always(e) if isinstance(n, Read))
 
 
 def always(e: Expr) -> Iterator[Expr]:
-    """What is computed of an expression whatever the elements are; of reductions only themselves."""
+    """Yield the parts of an expression computed for all values of elements; reductions without their terms."""
     yield e
     match e:
         case Reduce():

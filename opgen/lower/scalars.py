@@ -45,7 +45,7 @@ INTEGER = {
 
 
 def has_floats(op: OpSpec, e: Expr) -> bool:
-    """Whether an expression speaks of attributes or numbers that are no integers: it is not for `Scalars`."""
+    """Return True if an expression uses attributes or numbers that are not integers: `Scalars` cannot compute it."""
     for n in subexpressions(e):
         if isinstance(n, AttrValue) and op.attr(n.attr).kind == "float":
             return True

@@ -1,4 +1,4 @@
-"""Where an expression stands while it is lowered: how tensors are held, what is known, what is to run before."""
+"""Scopes of expressions during lowering: tensors and their layouts, facts, statements to run before."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ class Names:
 
 @dataclass(frozen=True)
 class TensorAccess:
-    """How a tensor of the spec is held: its buffer, and for each physical dimension the logical one."""
+    """Storage of a tensor of the spec: its buffer, and for each physical dimension the logical one."""
 
     buffer: Buffer
     order: tuple[int, ...]
     stretched: tuple[loop.Expr | None, ...]
-    """For each logical dimension that may be 1 at the caller's will, the size that it stands for."""
+    """For each logical dimension that the caller may pass as 1, the size to which it stretches."""
     spare: Spare | None = None
 
 
 @dataclass(frozen=True)
 class Spare:
-    """Rows of memory before and after a tensor's own, along a dimension: what its first step reads (`steps.py`)."""
+    """Rows of memory before and after a tensor's own, along a dimension: read by its first step (`steps.py`)."""
 
     axis: int
     before: int
@@ -53,11 +53,10 @@ class Spare:
 
 @dataclass
 class Scope:
-    """What surrounds an expression: loop variables, what is known of them, statements to run before, terms to leave
-    out.
+    """Surroundings of an expression: loop variables, facts about them, statements to run before, terms to leave out.
 
-    `allocs` and `before` are filled while an expression is lowered; `conditions` is None outside a reduction, else it
-    gathers the conditions under which the term is there at all: those on values stand in `late`, for they load.
+    `allocs` and `before` are filled while an expression is lowered.  `conditions` is None outside a reduction; else it
+    collects the conditions under which the term exists at all.  Conditions on values are in `late`, for they load.
     `around` are conditions on sizes alone without which there is nothing to compute: all has been checked.  `path` are
     the conditions under which the expression is taken.
     """
@@ -72,12 +71,12 @@ class Scope:
     path: tuple[loop.Expr, ...] = ()
 
     def under(self, condition: loop.Expr) -> Scope:
-        """The same place, for what is taken only where a condition holds."""
+        """Return the same scope for an expression that is taken only where a condition holds."""
         return self if isinstance(condition, loop.Const) else replace(self, path=(*self.path, condition))
 
     @property
     def reached(self) -> list[loop.Expr]:
-        """Those conditions of the path that speak of no elements: where one fails, a read need not make sense."""
+        """Return the conditions of the path that do not use elements: where one fails, a read need not make sense."""
         facts = [f for condition in self.path for f in _facts(condition)]
         return [f for f in facts if not reads_memory(f)]
 
@@ -95,7 +94,7 @@ class Scope:
 
 
 def _facts(condition: loop.Expr) -> list[loop.Expr]:
-    """What holds where a condition does, one by one."""
+    """Return the facts that a condition implies, one by one."""
     if isinstance(condition, Unary) and isinstance(condition.operand, loop.Binary) and condition.operand.op == "or":
         return _facts(b.negate(condition.operand.left)) + _facts(b.negate(condition.operand.right))
     if isinstance(condition, loop.Binary) and condition.op == "and":

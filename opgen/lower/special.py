@@ -1,15 +1,15 @@
-"""atan2, erfc, lgamma and digamma, made of what the loop IR has.
+"""atan2, erfc, lgamma and digamma, made of the loop IR's operations.
 
 The tables are coefficients of polynomials, that of the constant first, which agree with the functions at Chebyshev's
-points; what they leave out is below a tenth of a unit in the last place.  Sources of the formulas: the reflection and
+points; their errors are below a tenth of a unit in the last place.  Sources of the formulas: the reflection and
 Stirling's series of lgamma in M. Abramowitz and I. A. Stegun, "Handbook of Mathematical Functions" (1964), 6.1.17 and
 6.1.40, those of digamma 6.3.5, 6.3.7 and 6.3.18; the variable of erfc, in which one polynomial serves all numbers from
 1/4 on, M. M. Shepherd and J. G. Laframboise, "Chebyshev approximation of (1 + 2x) exp(x^2) erfc x", Mathematics of
 Computation 36 (1981).
 
-Errors, in units in the last place: of atan2 below 2.5, of erfc below 5, of lgamma below 3; of lgamma from -1/2 down
-they are below 6 units of the larger of the two numbers that the reflection subtracts, and of digamma below 8 units of
-the largest number that is added: 1 / |x|, log(|x| + 8), and pi cot(pi x) below 0.
+Errors, in units in the last place: of atan2 below 2.5, of erfc below 5, of lgamma below 3.  From -1/2 down, those of
+lgamma are below 6 units of the larger of the two numbers that the reflection subtracts.  Those of digamma are below 8
+units of the largest number that is added: 1 / |x|, log(|x| + 8), and pi cot(pi x) below 0.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from opgen.lower.forms import add, call, div, fma, mul, number, polynomial, sub,
 _Table: TypeAlias = dict[str, tuple[float, ...]]
 
 _PI: _Table = {"float32": (3.1415927410125732, -8.742278e-08), "float64": (math.pi, 1.2246467991473532e-16)}
-"""pi as the nearest number and what that leaves out."""
+"""pi as the nearest number, and the rest."""
 _ERFC_IS_0 = {"float32": 11.0, "float64": 28.0}
 """From it on, erfc rounds to 0."""
 _SCALED_ERFC: _Table = {
@@ -81,10 +81,10 @@ _STIRLING: _Table = {
         0.0008414700110573563, -0.0018903792026145536, 0.005065830821990134,
     ),
 }  # fmt: skip
-"""x times what Stirling's formula leaves of lgamma(x), in 1 / (x * x), x from 8 on."""
+"""x times the rest of Stirling's formula for lgamma(x), in 1 / (x * x), x from 8 on."""
 
 _DIGAMMA = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12, -3617 / 8160)
-"""What digamma(x) lacks to log(x) - 1 / (2 x), in 1 / x**2 and its powers (6.3.18)."""
+"""digamma(x) - (log(x) - 1 / (2 x)), in 1 / x**2 and its powers (6.3.18)."""
 
 
 def atan2(y: Expr, x: Expr) -> Expr:
@@ -105,15 +105,15 @@ def atan2(y: Expr, x: Expr) -> Expr:
 
 
 def _is_signed(x: Expr) -> Expr:
-    """Whether the sign of a number is set, of -0 too."""
+    """Return a condition: the sign of a number is set, of -0 too."""
     bits = b.bit_cast(INT32 if x.type.dtype.bits == 32 else INT64, x)
     return Compare("lt", bits, number(0, bits))
 
 
 def erfc(x: Expr) -> Expr:
-    """1 - erf(x), and from 1/4 on exp(-x * x) p(q) / (x + 3) with q = (x - 3) / (x + 3).
+    """Return 1 - erf(x), and from 1/4 on exp(-x * x) p(q) / (x + 3) with q = (x - 3) / (x + 3).
 
-    What rounding takes from x + 3, its inverse and the square is put back, to first order.
+    The rounding errors of x + 3, its inverse and the square are corrected to first order.
     """
     name = x.type.dtype.name
     near = sub(number(1.0, x), call("erf", x))

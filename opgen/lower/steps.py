@@ -1,4 +1,4 @@
-"""Recurrences as they are lowered: what is computed before the steps, how they start, what is done at each.
+"""Lowering of recurrences: values computed before the steps, the start of the steps, the work of each.
 
     let h[t, j] = tanh(x[t, j] + sum[k]((h[t - 1, k] else h0[k]) * r[j, k]))
 
@@ -7,8 +7,8 @@
         for each j:
             h row t + 1 = tanh(x[t, j] + sum of (h row t) * r)
 
-Where all that is read of a step before the first is the same, it lies in memory beside the steps themselves, so that
-no step is another case.
+If all reads before the first step take the same values, these are in memory next to the rows of the steps, so that no
+step is a special case.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from opgen.spec.resolve.recurrences import Recurrence
 
 @dataclass(frozen=True)
 class Start:
-    """What is read of a tensor before its first step, as a definition of that row."""
+    """Values of a tensor before its first step, as a definition of that row."""
 
     axis: int
     before: int
@@ -32,7 +32,7 @@ class Start:
 
 
 def start_of(recurrence: Recurrence, number: int) -> Start | None:
-    """How a member starts; None if its reads do not agree on that, or nothing is read before its first step."""
+    """Return the start of a member; None if its reads do not agree on it, or none is before its first step."""
     member, axis = recurrence.members[number], recurrence.axes[number]
     own = [s.name for s in member.subscripts if isinstance(s, Index)]
     values: set[Expr] = set()
@@ -54,7 +54,7 @@ def start_of(recurrence: Recurrence, number: int) -> Start | None:
 
 
 def at_each_step(recurrence: Recurrence) -> tuple[Definition, ...]:
-    """The members, each for all its indices but that along which the steps go."""
+    """Return the members, each for all its indices except that of the steps."""
     return tuple(
         replace(d, indices=tuple(r for r in d.indices if r.name != recurrence.index(n)))
         for n, d in enumerate(recurrence.members)
@@ -62,10 +62,10 @@ def at_each_step(recurrence: Recurrence) -> tuple[Definition, ...]:
 
 
 def apart(recurrence: Recurrence, members: Sequence[Definition]) -> tuple[IndexRange, ...]:
-    """The indices of which each value is a recurrence by itself, to be gone through outside of the steps.
+    """Return the indices whose values are separate recurrences, to be looped over outside the steps.
 
-    `members` are what is computed at each step.  With sums, those on which all that is summed depends: what is read at
-    each step is less then.  Without, those that come before the steps in memory.
+    `members` are computed at each step.  With sums, the indices are those that all summed values depend on: each step
+    then reads less.  Without, they are those that come before the steps in memory.
     """
     sums = [e for d in members for e in _reductions(d.value)]
     found: list[IndexRange] = []
@@ -86,7 +86,7 @@ def _axis(d: Definition, r: IndexRange) -> int | None:
 
 
 def _passes(members: Sequence[Definition], index: str, places: Sequence[int | None]) -> bool:
-    """Whether members read each other where an index is what it is, and nowhere else."""
+    """Return True if members read each other only at the same value of an index."""
     names = [d.tensor for d in members]
     between = [read for d in members for read in reads(d.value) if read.tensor in names]
     return all(read.indices[places[names.index(read.tensor)] or 0] == Index(index) for read in between)
@@ -95,7 +95,7 @@ def _passes(members: Sequence[Definition], index: str, places: Sequence[int | No
 def _outside(
     recurrence: Recurrence, read: Read, axis: int, member: Definition, ranges: Mapping[str, Expr], own: list[str]
 ) -> Expr | None:
-    """The value of a read before the first step in terms of the member's own indices; None if it is no row of it."""
+    """The value of a read before the first step in terms of the member's own indices; None if it is not a row of it."""
     if read.outside is None or any(r.tensor in recurrence.names for r in reads(read.outside)):
         return None
     names: dict[str, Expr] = {}
@@ -114,7 +114,7 @@ def _outside(
 
 
 def _reads_of(recurrence: Recurrence, tensor: str) -> Iterator[tuple[int, Read, dict[str, Expr]]]:
-    """The reads of a tensor by the members: whose, the read, and the ranges of the indices around it."""
+    """The reads of a tensor by the members: the member, the read, and the ranges of the indices around it."""
     for number, d in enumerate(recurrence.members):
         for read, ranges in _reads(d.value, {r.name: r.extent for r in d.indices}):
             if read.tensor == tensor:

@@ -1,4 +1,4 @@
-"""Updates of a tensor: loops over all of them, in order, after the loops that make what it is at first.
+"""Updates of a tensor: loops over all of them, in order, after the loops that compute its first values.
 
 for i:
     for j:

@@ -1,4 +1,4 @@
-"""What must be fixed before an op is a loop nest: its types, its layouts, the enumerations its mathematics tests."""
+"""Choices fixed before an op becomes a loop nest: its types, layouts, and the enumerations its mathematics tests."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Variant:
         return "_".join((*self.types.values(), *self.values.values()))
 
     def dtype(self, name: str) -> DType:
-        """The scalar type that a type variable, or the name of a scalar type, stands for."""
+        """Return the scalar type of a type variable, or of the name of a scalar type."""
         dtype = lookup(self.types.get(name, name))
         if dtype is None:
             raise InternalError(f"no scalar type is bound to {name!r}")
         return dtype
 
     def permutation(self, op: OpSpec, layout: str | None, rank: int) -> tuple[int, ...]:
-        """For each physical dimension of a tensor, the logical dimension that stands there."""
+        """Return the logical dimension of each physical dimension of a tensor."""
         if layout is None:
             return tuple(range(rank))
         logical = op.attr(layout).values[0]
