@@ -1,4 +1,4 @@
-"""The machine that a schedule is made for: its registers, caches and rates, as numbers that a cost can be made of."""
+"""Machines that schedules are made for: registers, caches and rates, as numbers to estimate costs from."""
 
 from opgen.machine.model import Cache, Machine, typical
 

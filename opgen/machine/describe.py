@@ -1,4 +1,4 @@
-"""A machine put together from several sources, and where each of its numbers comes from."""
+"""A machine assembled from several sources, and the source of each of its numbers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Described:
 
 
 def assemble(layers: Iterable[tuple[str, Values]], assumption: str = "") -> Described:
-    """The machine of (source, numbers) pairs: a later one has precedence, and the first has all numbers."""
+    """Return the machine of (source, numbers) pairs: a later one has precedence, and the first has all numbers."""
     values: dict[str, Number] = {}
     sources: dict[str, str] = {}
     for source, numbers in layers:
@@ -32,7 +32,7 @@ def assemble(layers: Iterable[tuple[str, Values]], assumption: str = "") -> Desc
 
 
 def lines(described: Described) -> list[tuple[str, str]]:
-    """(topic, text) pairs for people; what share a source is said together."""
+    """Return (topic, text) pairs for people; numbers of the same source are grouped."""
     m, sources = described.machine, described.sources
     rate = f"{m.fma_per_second / 1e9:.3g}e9 a second, {m.flops / 1e9:.4g} float32 GFLOP/s a core"
     found = [
@@ -63,7 +63,7 @@ def _rate(bytes_per_second: float) -> str:
 
 
 def _with_sources(items: list[tuple[str, str]], sources: dict[str, str]) -> str:
-    """`32 KiB, 8 ways (read); 220 GB/s (measured)`."""
+    """Return the items with their sources: `32 KiB, 8 ways (read); 220 GB/s (measured)`."""
     groups: list[tuple[str, list[str]]] = []
     for text, name in items:
         source = sources[name]

@@ -1,4 +1,4 @@
-"""A machine as a flat table, so that each number can come from a place of its own: `l1.size`, `fma_per_second`."""
+"""Machines as flat tables, so that each number can have its own source: `l1.size`, `fma_per_second`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _RATES = ("fma_per_second", "memory_bytes_per_second", "bytes_per_second")
 
 
 def flatten(machine: Machine) -> dict[str, Number]:
-    """All numbers of a machine, in the order in which the model has them."""
+    """Return all numbers of a machine, in the model's order."""
     flat: dict[str, Number] = {}
     for field in fields(machine):
         value = getattr(machine, field.name)
@@ -28,7 +28,7 @@ def flatten(machine: Machine) -> dict[str, Number]:
 
 
 def unflatten(values: Values) -> Machine:
-    """The machine with these numbers: as many as `flatten` gives."""
+    """Return the machine with these numbers, which must be all that `flatten` returns."""
     l1, l2, l3 = (_cache(values, level) for level in LEVELS)
     return Machine(
         vector_bytes=int(values["vector_bytes"]),
@@ -52,10 +52,10 @@ def _cache(values: Values, level: str) -> Cache:
 
 
 def is_flag(name: str) -> bool:
-    """Whether it is a yes or no."""
+    """Return True if the number is a flag."""
     return name in ("pairs", "quads", "tiles")
 
 
 def is_rate(name: str) -> bool:
-    """Whether it is a rate, which may be any positive float; what is neither rate nor flag is a positive integer."""
+    """Return True for a rate, which may be any positive float; all but rates and flags are positive integers."""
     return name.rsplit(".", 1)[-1] in _RATES

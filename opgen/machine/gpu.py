@@ -9,8 +9,10 @@ from opgen.machine.model import KIB, MIB
 
 @dataclass(frozen=True)
 class Gpu:
-    """A CUDA device: float32 multiply-adds, and bytes that come from the second cache and from memory, a second; the
-    bytes that the first cache of a multiprocessor and the second cache hold.
+    """A CUDA device.
+
+    `fma_per_second` counts float32 multiply-adds, and the two bandwidths are those of the L2 cache and of memory.  `l1`
+    and `l2` are sizes in bytes: the L1 cache of one multiprocessor, and the L2 cache.
     """
 
     name: str
@@ -22,4 +24,4 @@ class Gpu:
 
 
 ASSUMED = Gpu("an A100 with 40 GiB, by its data sheet", 9.75e12, 192 * KIB, 40 * MIB, 5e12, 1.555e12)
-"""The device that is assumed of compute capability 8.0, for which CUDA C is emitted where there is no device."""
+"""The device assumed for compute capability 8.0, for which CUDA C is emitted where no device is present."""

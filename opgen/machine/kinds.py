@@ -1,4 +1,4 @@
-"""What is published of CPU kinds and cannot be read from a running system: multiply-adds a cycle, and their latency."""
+"""Published data of CPU kinds that a running system does not show: multiply-adds a cycle, and their latency."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from opgen.machine.fields import Number, flatten
 from opgen.machine.model import typical
 
 TYPICAL_HERTZ = 3.7e9
-"""The clock for which `typical` has its rates."""
+"""The clock of the rates in `typical`."""
 
 
 @dataclass(frozen=True)
@@ -54,27 +54,31 @@ _KINDS = {
 
 
 def known_as(cpu: str, has: Callable[[str], bool]) -> str:
-    """The name to go by of a CPU that calls itself `cpu` and has these features (by LLVM's names).
+    """Return the name to use for a CPU that calls itself `cpu` and has these features (by LLVM's names).
 
-    A virtual machine may bear the name of another CPU; what it can do tells more.
+    A virtual machine may bear the name of another CPU; its features are more reliable.
     """
     return "sapphirerapids" if has("amx-tile") and _KINDS.get(cpu) != _KINDS["sapphirerapids"] else cpu
 
 
 def kind_of(cpu: str, vector_bytes: int) -> Kind | None:
-    """The kind of a CPU by LLVM's name for it, if it is known with vectors of that size."""
+    """Return the kind of a CPU by LLVM's name for it, if it is known with vectors of that size."""
     kind = _KINDS.get(cpu)
     return kind if kind is not None and kind.vector_bytes == vector_bytes else None
 
 
 def pairs_pay(cpu: str, vector_bytes: int) -> bool:
-    """Whether a dot product of bfloat16 pairs takes less than two multiply-adds: yes, unless it is known better."""
+    """Return True if a dot product of bfloat16 pairs takes less time than two multiply-adds; unknown CPUs count as
+    such.
+    """
     kind = kind_of(cpu, vector_bytes)
     return kind is None or kind.pairs_pay
 
 
 def assumed(cpu: str, vector_bytes: int, hertz: float | None) -> tuple[dict[str, Number], str]:
-    """All numbers of a CPU that nobody measured: typical ones, its rates by kind and clock; and what was assumed."""
+    """Return all numbers of an unmeasured CPU: typical ones, its rates by kind and clock; and the assumption in
+    words.
+    """
     values = flatten(typical(vector_bytes))
     clock = TYPICAL_HERTZ if hertz is None else hertz
     kind = kind_of(cpu, vector_bytes)

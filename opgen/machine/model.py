@@ -1,4 +1,4 @@
-"""What a schedule needs to know of a CPU."""
+"""Model of a CPU for schedules."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MIB = 1024 * KIB
 class Cache:
     """One level of cache as one core sees it.
 
-    `bytes_per_second` is what one core reads from it when the data does not fit any nearer.
+    `bytes_per_second` is the rate at which one core reads from it data that does not fit any nearer level.
     """
 
     size: int
@@ -26,14 +26,17 @@ class Cache:
         return max(1, self.size // (self.ways * self.line))
 
     def lines_at(self, stride: int) -> int:
-        """How many lines `stride` bytes apart it holds at once: a power of two falls into few sets."""
+        """Return the number of lines, `stride` bytes apart, that it holds at once: a power of two maps to few sets."""
         return self.sets // gcd(self.sets, max(1, stride // self.line)) * self.ways
 
 
 @dataclass(frozen=True)
 class Machine:
-    """A CPU: `fma_per_second` counts vector fused multiply-adds of float32 on one core, `latency` is theirs in units of
-    1 / fma_per_second (so many must be under way at once), `memory_bytes_per_second` is one core's reads from memory.
+    """A CPU.
+
+    `fma_per_second` counts vector fused multiply-adds of float32 on one core.  `latency` is their latency in units of 1
+    / fma_per_second: that many must be in flight at once.  `memory_bytes_per_second` is the rate at which one core
+    reads from memory.
     """
 
     vector_bytes: int
@@ -46,20 +49,20 @@ class Machine:
     memory_bytes_per_second: float
     cores: int
     pairs: bool = False
-    """Whether it has a dot product of bfloat16 pairs (AVX512_BF16) that takes less than two multiply-adds."""
+    """True if it has a dot product of bfloat16 pairs (AVX512_BF16) that takes less than two multiply-adds."""
     quads: bool = False
-    """Whether it has a dot product of four bytes, those without a sign by signed ones (AVX512_VNNI, AVX_VNNI)."""
+    """True if it has a dot product of four bytes, unsigned by signed ones (AVX512_VNNI, AVX_VNNI)."""
     tiles: bool = False
-    """Whether it has a matrix unit for tiles of bfloat16 pairs (AMX), and the system lets this process use it."""
+    """True if it has a matrix unit for tiles of bfloat16 pairs (AMX), and the system lets this process use it."""
 
     @property
     def flops(self) -> float:
-        """The float32 peak of one core, in operations a second: a multiply-add is two."""
+        """Float32 peak of one core, in operations a second: a multiply-add is two."""
         return 2 * self.fma_per_second * (self.vector_bytes // 4)
 
 
 def typical(vector_bytes: int = 64) -> Machine:
-    """A server's CPU of 2022 with vectors of that size: what is assumed of a machine that cannot be asked."""
+    """Return a server CPU of 2022 with vectors of that size: the assumption where no data can be read."""
     return Machine(
         vector_bytes=vector_bytes,
         registers=32 if vector_bytes in (16, 64) else 16,

@@ -1,4 +1,4 @@
-"""Numbers of a machine given by its owner: the file that OPGEN_MACHINE names."""
+"""Numbers of a machine provided by its owner, in the file that OPGEN_MACHINE names."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from opgen.machine.model import typical
 
 VARIABLE = "OPGEN_MACHINE"
 LIMIT = 1 << 16
-"""The most bytes of the file."""
+"""Largest size of the file, in bytes."""
 LARGEST = 1e15
-"""Above every number of a machine, and far from where sums and products of them overflow."""
+"""Upper bound of a machine's numbers, far from where sums and products of them overflow."""
 _VECTORS = (16, 32, 64)
 
 
@@ -24,10 +24,10 @@ class MachineFileError(UserError, ValueError):
 
 
 def read_override(path: Path) -> dict[str, Number]:
-    """The numbers that a JSON file gives, by their dotted names.
+    """Return the numbers in a JSON file, by their dotted names.
 
-    The file is an object with any of the model's fields: {"fma_per_second": 3.7e9, "l2": {"size": 2097152}}.
-    Raises MachineFileError.
+    The file is an object with any of the model's fields: {"fma_per_second": 3.7e9, "l2": {"size": 2097152}}.  Raises
+    MachineFileError.
     """
     try:
         document = files.document(path, LIMIT)

@@ -1,4 +1,4 @@
-"""What the operating system says of the processor: its caches, clock and cores.  What it does not say is left out."""
+"""The operating system's data on the processor: its caches, clock and cores.  Missing data is left out."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class System:
 
 
 def read_system(root: Path = Path("/")) -> System:
-    """What /sys and /proc say, below another root if one is given; on systems without them, next to nothing."""
+    """Return the data in /sys and /proc, below another root if given; on systems without them, only a little."""
     information = _information(root / "proc/cpuinfo")
     values: dict[str, Number] = {"cores": os.cpu_count() or 1}
     for level, numbers in _caches(root / _CPU / "cache"):
@@ -33,7 +33,7 @@ def read_system(root: Path = Path("/")) -> System:
 
 
 def _caches(folder: Path) -> Iterator[tuple[str, dict[str, Number]]]:
-    """The data caches as the first core sees them: size, ways and line of each level."""
+    """Yield the data caches as the first core sees them: size, ways and line of each level."""
     for index in sorted(folder.glob("index[0-9]*")):
         level = f"l{_text(index / 'level')}"
         if level in LEVELS and _text(index / "type") in ("Data", "Unified"):
@@ -46,13 +46,13 @@ def _caches(folder: Path) -> Iterator[tuple[str, dict[str, Number]]]:
 
 
 def _size(text: str) -> int:
-    """`32K` in bytes; 0 for what is no size (a cache that does not tell its ways says 0)."""
+    """Return `32K` in bytes; 0 for anything that is not a size (a cache without a known number of ways says 0)."""
     match = re.fullmatch(r"(\d+)([KMG]?)", text)
     return int(match[1]) * _UNITS[match[2]] if match else 0
 
 
 def _clock(root: Path, information: dict[str, str]) -> float | None:
-    """The highest clock that is promised.  Never the present one, which changes from process to process."""
+    """Return the highest guaranteed clock, never the present one, which changes from process to process."""
     highest = _size(_text(root / _CPU / "cpufreq/cpuinfo_max_freq"))
     if highest:
         return _rounded(highest * 1e3)
@@ -68,7 +68,7 @@ def _rounded(hertz: float) -> float | None:
 
 
 def _information(path: Path) -> dict[str, str]:
-    """The first processor's lines of /proc/cpuinfo."""
+    """Return the first processor's lines of /proc/cpuinfo."""
     first = _text(path).split("\n\n")[0]
     pairs = (line.split(":", 1) for line in first.split("\n") if ":" in line)
     return {name.strip(): value.strip() for name, value in pairs}

@@ -1,8 +1,8 @@
-"""What a kernel makes of constants alone, taken apart: it is done once, and its results are the kernel's inputs.
+"""Hoisting of constant work: it runs once, and its results are inputs of the kernel.
 
-A scheduled kernel may first copy an operand into an order that its loops read well.  Where the operand never changes,
-nor does the copy.  What is taken out are the statements outside all loops that fill buffers on the heap from constant
-inputs and from other such buffers, and do nothing else; whatever they are for.
+A scheduled kernel may first copy an operand into an order that its loops read well.  If the operand never changes, nor
+does the copy.  The statements hoisted are outside all loops, fill heap buffers from constant inputs and other such
+buffers, and do nothing else.
 """
 
 from __future__ import annotations
@@ -17,14 +17,16 @@ from opgen.loop.walk import declared_in, distinct_exprs, skeleton, stores, touch
 
 @dataclass(frozen=True)
 class Apart:
-    """`first` runs once, on constants; its outputs are the last inputs of `then`, which runs each time."""
+    """A kernel in two: `first` runs once, on constants; its outputs are the last inputs of `then`, which runs each
+    time.
+    """
 
     first: Kernel
     then: Kernel
 
 
 def taken_apart(kernel: Kernel, constants: Collection[str]) -> Apart | None:
-    """A kernel in two, if some of its work, of known size, depends on inputs alone that are constant."""
+    """Return a kernel in two, if some of its work, of known size, depends only on constant inputs; else None."""
     buffers, statements = _spine(kernel.body)
     known = {x.name: x for x in buffers if all(isinstance(e, Const) for e in x.shape)}
     ready = _ready(known, statements, set(constants)) if constants else set()
@@ -54,7 +56,7 @@ def taken_apart(kernel: Kernel, constants: Collection[str]) -> Apart | None:
 
 
 def _spine(s: Stmt) -> tuple[list[Buffer], list[Stmt]]:
-    """The buffers on the heap and the statements that stand outside all loops and conditions."""
+    """Return the heap buffers and the statements outside all loops and conditions."""
     match s:
         case Alloc() if s.space == "heap":
             buffers, statements = _spine(s.body)
@@ -66,7 +68,7 @@ def _spine(s: Stmt) -> tuple[list[Buffer], list[Stmt]]:
 
 
 def _without(s: Stmt, buffers: Collection[str], statements: Sequence[Stmt]) -> Stmt:
-    """The spine without some buffers and statements."""
+    """Return the spine without some buffers and statements."""
     match s:
         case Alloc() if s.space == "heap":
             return b.alloc([x for x in s.buffers if x.name not in buffers], _without(s.body, buffers, statements))
@@ -76,7 +78,7 @@ def _without(s: Stmt, buffers: Collection[str], statements: Sequence[Stmt]) -> S
 
 
 def _ready(buffers: dict[str, Buffer], statements: Sequence[Stmt], constants: set[str]) -> set[str]:
-    """The buffers that are filled from constants and each other alone."""
+    """Return the buffers that are filled only from constants and each other."""
     found = {name for s in statements for name in _stored(s) if name in buffers}
     while True:
         spoiled: set[str] = set()
@@ -90,11 +92,11 @@ def _ready(buffers: dict[str, Buffer], statements: Sequence[Stmt], constants: se
 
 
 def _stored(s: Stmt) -> frozenset[str]:
-    """The buffers around a statement to which it stores."""
+    """Return the outer buffers that a statement stores to."""
     return frozenset(p.buffer for p in stores(s)) - declared_in(s)
 
 
 def _is_plain(s: Stmt) -> bool:
-    """Whether a statement neither ends the kernel nor depends on its parameters."""
+    """Return True if a statement neither ends the kernel nor depends on its parameters."""
     used = {e.name for e in distinct_exprs(s) if isinstance(e, Var)}
     return used <= declared_in(s) and not any(isinstance(p, Check | Prefetch) for p in skeleton(s))

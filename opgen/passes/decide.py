@@ -1,4 +1,4 @@
-"""Decisions that need what is known: conditions, minima and maxima, quotients within their divisor."""
+"""Decisions from known facts: conditions, minima and maxima, quotients within their divisor."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from opgen.loop.walk import walk_expr
 from opgen.passes.fold import fold
 
 EFFORT = 25
-"""Steps of a proof.  What is hard to prove is left in place: deeper in the program, among more facts, an access may
-need the condition, and could not prove it again.  It also keeps simplification fast."""
+"""Limit on the steps of a proof.
+
+A condition that is hard to prove is kept: deeper in the program, among more facts, an access may need it and could not
+prove it again.  The limit also keeps simplification fast.
+"""
 
 
 def _sure(condition: Expr, context: Context) -> bool:
@@ -21,7 +24,7 @@ def _sure(condition: Expr, context: Context) -> bool:
 
 
 def decide(e: Expr, context: Context) -> Expr:
-    """The expression decided by what is known, or the same object."""
+    """Return the expression decided by known facts, or the same object."""
     if isinstance(e, Compare):
         return e if _rests_on_quotient(e, context) else _condition(e, context)
     if isinstance(e, Binary) and e.type == INDEX:
@@ -33,8 +36,10 @@ def decide(e: Expr, context: Context) -> Expr:
 
 
 def _rests_on_quotient(e: Expr, context: Context) -> bool:
-    """Whether a condition is about a name for a quotient by what is not constant: easily proved where the name is new,
-    and hardly ever once more facts are about it, so the condition stays as a fact.
+    """Return True if a condition is about a name for a quotient by a non-constant.
+
+    Such a condition is easy to prove where the name is new, and hard once more facts are about it, so it stays as a
+    fact.
     """
     for n in walk_expr(e):
         value = context.values.get(n.name) if isinstance(n, Var) else None
@@ -79,7 +84,7 @@ def _quotient(e: Binary, context: Context) -> Expr:
 
 
 def _part(e: Binary, divisor: int, context: Context) -> Expr:
-    """The quotient or remainder of `divisor * q + r` where r is seen to be less: q, or r."""
+    """Return the quotient or remainder of `divisor * q + r`, for a provably smaller r: q, or r."""
     terms = polynomial(e.left).terms
     whole = Polynomial({m: c // divisor for m, c in terms.items() if c // divisor and (c % divisor == 0 or not m)})
     if not whole.terms:

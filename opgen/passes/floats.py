@@ -1,4 +1,4 @@
-"""Folding of floating operations, only where the result is the same to the last bit."""
+"""Folding of floating operations, only if the result is the same to the last bit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from opgen.loop.nodes import Binary, Const, Expr
 
 
 def fold_float(e: Binary) -> Expr:
-    """A simpler expression with the same bits for every operand, or the same object."""
+    """Return a simpler expression with the same bits for every operand, or the same object."""
     if isinstance(e.left, Const) and isinstance(e.right, Const):
         return _fold_literals(e, float(e.left.value), float(e.right.value))
     if not isinstance(e.right, Const):
@@ -26,7 +26,9 @@ def fold_float(e: Binary) -> Expr:
 
 
 def _fold_literals(e: Binary, left: float, right: float) -> Expr:
-    """Sums, differences and products of float64 are Python's; of float32 they are rounded once more, which is innocuous
+    """Fold two literals.
+
+    Sums, differences and products of float64 are Python's.  Those of float32 are rounded once more, which is innocuous
     (53 >= 2 * 24 + 2 bits).
     """
     if e.type.dtype not in (FLOAT32, FLOAT64) or not (math.isfinite(left) and math.isfinite(right)):

@@ -1,7 +1,7 @@
 """Folding of one expression node whose operands are folded already, without knowledge of the surroundings.
 
-Every rule is exact.  Integer rules hold in two's complement; floats are folded only where the result has the same bits
-whatever the operands are.  Sums keep their constant last: `x + 3`, `x - 2`.
+Every rule is exact.  Integer rules hold in two's complement; floats are folded only if the result has the same bits for
+all operands.  Sums keep their constant last: `x + 3`, `x - 2`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MIRROR: dict[CompareOp, CompareOp] = {"eq": "eq", "ne": "ne", "lt": "gt", "ge":
 
 
 def fold(e: Expr) -> Expr:
-    """A simpler expression with the same value, or the same object."""
+    """Return a simpler expression with the same value, or the same object."""
     match e:
         case Binary():
             if e.left.type.dtype.is_int:
@@ -55,12 +55,12 @@ def fold(e: Expr) -> Expr:
 
 
 def fold_all(e: Expr) -> Expr:
-    """`fold` on every node, innermost first."""
+    """Apply `fold` to every node, innermost first."""
     return fold(with_operands(e, tuple([fold_all(o) for o in operands(e)])))
 
 
 def offset(e: Expr) -> tuple[Expr, int]:
-    """An integer expression as base + constant; the base of a literal is 0."""
+    """Return an integer expression as base + constant; the base of a literal is 0."""
     if isinstance(e, Const):
         return _literal(0, e.type), int(e.value)
     if isinstance(e, Binary) and isinstance(e.right, Const):
@@ -74,7 +74,7 @@ def offset(e: Expr) -> tuple[Expr, int]:
 
 
 def with_offset(base: Expr, constant: int) -> Expr:
-    """base + constant in the form that `offset` takes apart."""
+    """Return base + constant in the form that `offset` splits."""
     constant = wrap(constant, base.type.dtype)
     if isinstance(base, Const):
         return _literal(wrap(int(base.value) + constant, base.type.dtype), base.type)
@@ -111,7 +111,7 @@ def _fold_sum(e: Binary) -> Expr:
 
 
 def _joined(e: Binary, a: Expr, c: Expr) -> Expr:
-    """a + c or a - c of operands without constants, negative factors turned into differences."""
+    """Return a + c or a - c of operands without constants, with differences for negative factors."""
     if e.op == "add" and _is_negation(c):
         assert isinstance(c, Binary)
         return a if _zero(c.right) else fold(Binary("sub", a, c.right))
@@ -133,7 +133,7 @@ def _is_negation(e: Expr) -> bool:
 
 
 def _opposite(e: Expr) -> Expr | None:
-    """-e of a product with a negative literal."""
+    """Return -e for a product with a negative literal; else None."""
     if (
         isinstance(e, Binary)
         and e.op == "mul"
@@ -187,7 +187,7 @@ def _fold_quotient(e: Binary) -> Expr:
 
 
 def without_multiples(e: Expr, divisor: int) -> Expr:
-    """What has the same remainder: a sum without its terms that are multiples of the divisor."""
+    """Return an expression with the same remainder: a sum without its terms that are multiples of the divisor."""
     match e:
         case Binary(op="add", left=left, right=right):
             if _residue(left, divisor) == 0:
@@ -205,7 +205,7 @@ def without_multiples(e: Expr, divisor: int) -> Expr:
 
 
 def _residue(e: Expr, divisor: int) -> int | None:
-    """The remainder of an integer by a literal, if it is the same whatever the variables are: of `x*4 + 3` by 2."""
+    """Return the remainder of an integer by a literal if no variable changes it: of `x*4 + 3` by 2."""
     match e:
         case Const():
             return int(e.value) % divisor
@@ -274,7 +274,7 @@ def _fold_compare(e: Compare) -> Expr:
 
 
 def _fold_lanes(e: Compare) -> Expr:
-    """A comparison that the lane decides, as one of the lane's number: so masks of the same lanes are equal."""
+    """Return a comparison that the lane decides as one of the lane's number: so masks of the same lanes are equal."""
     match e:
         case Compare("lt" | "le" | "ge" | "gt", Ramp(Const() as base, Const() as stride, lanes), Const() as bound):
             step, included = int(stride.value), e.op in ("le", "gt")

@@ -1,9 +1,8 @@
-"""Copies of single elements, replaced by reads of what they were copied from.
+"""Forwarding of single elements: reads of a copy become reads of its source.
 
     alloc element[] register: element[] = x[i, j]; s[] = s[] + element[]   ->   s[] = s[] + x[i, j]
 
-Reads stay in the loops in which they were.  Nothing is computed twice: emitters compute equal parts of one statement
-once.
+Reads stay in their loops.  Nothing is computed twice: emitters compute equal parts of one statement once.
 """
 
 from __future__ import annotations
@@ -17,8 +16,9 @@ from opgen.loop.walk import loads, map_stmt, parts, stores, walk, walk_expr
 
 
 def forwarded(buffers: Sequence[Buffer], body: Stmt) -> Stmt:
-    """Return the body of an allocation with reads of such buffers replaced by what they hold, as far as that is the
-    same; allocations may stand between.
+    """Return the body of an allocation with reads of such buffers replaced by the value they hold, if it is unchanged.
+
+    Allocations may be between.
     """
     if isinstance(body, Alloc):
         inner = forwarded(buffers, body.body)

@@ -1,11 +1,10 @@
-"""Results that take the place of operands: a kernel reads an operand where it writes a result.
+"""Results in place of operands: a kernel reads an operand from the buffer that it writes a result to.
 
-kernel f(x: float32[n], z: float32[n]) -> (y: float32[n])      y[i] = x[i] + z[i]
-->
-kernel f(z: float32[n]) -> (y: float32[n])                     y[i] = y[i] + z[i]
+kernel f(x: float32[n], z: float32[n]) -> (y: float32[n])      y[i] = x[i] + z[i] -> kernel f(z: float32[n]) -> (y:
+float32[n])                     y[i] = y[i] + z[i]
 
-The caller puts the operand's elements where the result will be.  The kernel then is one that reads what it also writes,
-as any other does, so that nothing below has to know: no two of its buffers overlap.  It is done to scheduled kernels,
+The caller puts the operand's elements where the result will be.  The kernel then reads a buffer that it also writes, as
+any other may, so later passes need no special case: no two of its buffers overlap.  The pass runs on scheduled kernels,
 whose iterations may have been moved, shared, or doubled.
 """
 
@@ -32,7 +31,7 @@ class InPlace:
 
 
 def in_place(kernel: Kernel, wanted: Sequence[Pair]) -> InPlace:
-    """The kernel with those of the wanted pairs in one place that may be: for each result the first operand."""
+    """Return the kernel with those of the wanted pairs in place that may be: for each result the first operand."""
     pairs: list[Pair] = []
     for operand, result in wanted:
         free = all(operand != x and result != y for x, y in pairs)
@@ -42,7 +41,7 @@ def in_place(kernel: Kernel, wanted: Sequence[Pair]) -> InPlace:
 
 
 def joined(kernel: Kernel, pairs: Sequence[Pair]) -> Kernel:
-    """The kernel that finds operands where it leaves results, whether that is right or not."""
+    """Return the kernel that reads operands where it leaves results, without a check that this is correct."""
     if not pairs:
         return kernel
     place = dict(pairs)
@@ -54,7 +53,7 @@ def joined(kernel: Kernel, pairs: Sequence[Pair]) -> Kernel:
         return replace(s, buffer=place[s.buffer]) if isinstance(s, Prefetch) and s.buffer in place else s
 
     shared = set(place.values())
-    outputs = (replace(x, space="global") if x.name in shared else x for x in kernel.outputs)  # their lines are at hand
+    outputs = (replace(x, space="global") if x.name in shared else x for x in kernel.outputs)  # lines in cache
     inputs = (x for x in kernel.inputs if x.name not in place)
     body = map_stmt(kernel.body, expr=expr, stmt=stmt)
     return replace(kernel, inputs=tuple(inputs), outputs=tuple(outputs), body=body)

@@ -1,4 +1,4 @@
-"""Every other element, and those between them: accessed as two whole vectors, the lanes exchanged by shuffles.
+"""Accesses with stride 2: two whole vectors, with lanes exchanged by shuffles.
 
     y[ramp(b, 2, 4)] = p                     y[ramp(b, 1, 4)] = shuffle(p, q, 0, 4, 1, 5)
     y[ramp(b + 1, 2, 4)] = q          ->     y[ramp(b + 4, 1, 4)] = shuffle(p, q, 2, 6, 3, 7)
@@ -6,10 +6,10 @@
     f(x[ramp(b, 2, 4)])                      f(shuffle(x[ramp(b, 1, 4)], x[ramp(b + 4, 1, 4)], 0, 2, 4, 6))
     g(x[ramp(b + 1, 2, 4)])           ->     g(shuffle(x[ramp(b, 1, 4)], x[ramp(b + 4, 1, 4)], 1, 3, 5, 7))
 
-A third load that begins one lane later takes all but its last lane from what was shuffled for the first.
+A third load that begins one lane later takes all but its last lane from the first load's shuffle.
 
-The same elements are touched, by statements that run together.  Masks are merged if each lane's is known, and those
-that are on make one run of elements.
+The same elements are touched, by statements that run together.  Masks are merged if each lane's is known, and the
+active ones make one run of elements.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Loads = Mapping[Load, Expr]
 
 
 def interleave(kernel: Kernel) -> Kernel:
-    """Rewrite pairs of accesses within one block; the same object if there are none."""
+    """Rewrite pairs of accesses within one block; return the same object if there are none."""
     inputs = {i.name for i in kernel.inputs}
     if not _any_step(kernel.body, inputs):
         return kernel
@@ -39,7 +39,7 @@ def interleave(kernel: Kernel) -> Kernel:
 
 
 def _any_step(s: Stmt, inputs: set[str]) -> bool:
-    """Whether anything is accessed two elements apart."""
+    """Return True if any access has lanes two elements apart."""
     if any(_steps(p.indices) for p in stores(s)):
         return True
     return any(isinstance(e, Load) and e.buffer in inputs and _steps(e.indices) for e in distinct_exprs(s))
@@ -56,11 +56,11 @@ def _block(s: Block, inputs: set[str]) -> Stmt:
 
 
 def _paired_loads(statements: Sequence[Stmt], inputs: set[str]) -> Loads:
-    """What stands for each load that has a partner among the stores of a block itself, lies within such a pair, or
-    begins a lane later.
+    """Return a replacement for each load that has a partner in a block's stores, is in such a pair, or is a lane
+    later.
     """
     every = [e for s in statements if isinstance(s, Store) for part in expressions(s) for e in walk_expr(part)]
-    parts = {part for e in every if isinstance(e, Word) for part in e.parts}  # one load of words, as they lie
+    parts = {part for e in every if isinstance(e, Word) for part in e.parts}  # one load of words, as it is in memory
     strided = (e for e in every if isinstance(e, Load) and e.buffer in inputs and _steps(e.indices))
     apart = [e for e in dict.fromkeys(strided) if e not in parts]
     found: dict[Load, Expr] = {}
@@ -83,13 +83,16 @@ def _paired_loads(statements: Sequence[Stmt], inputs: set[str]) -> Loads:
 
 
 def _one_further(e: Load, even: Load, odd: Load) -> bool:
-    """Whether a load is that of the even elements, begun one lane later; no lane of any is off."""
+    """Return True if a load is that of the even elements, begun one lane later, and all lanes of all loads are
+    active.
+    """
     return _distance(even, e) == STEP and all(p.type == e.type and p.mask is None for p in (e, even, odd))
 
 
 def _shifted(e: Load, evens: Expr) -> Expr:
-    """The even elements of a pair but the first, and the one behind the pair: the last of a vector that the pair reads
-    but for that one.
+    """Return the even elements of a pair without the first, and the one after the pair.
+
+    That one is the last of a vector; the pair reads its other elements.
     """
     *rows, place = e.indices
     assert isinstance(place, Ramp)
@@ -99,7 +102,7 @@ def _shifted(e: Load, evens: Expr) -> Expr:
 
 
 def _within_pair(e: Load, even: Load, odd: Load) -> tuple[int, ...] | None:
-    """Which lanes of the two whole vectors of a pair are those of a load; None if they do not hold all of them."""
+    """Return the lanes of a pair's two whole vectors that make up a load; None if they do not hold all of them."""
     count = even.type.lanes
     first, run, on = _distance(even, e), _run(even.mask, odd.mask, count), _known(e.mask, count)
     if first is None or run is None or e.type.lanes != count or None in on:
@@ -111,14 +114,14 @@ def _within_pair(e: Load, even: Load, odd: Load) -> tuple[int, ...] | None:
 
 
 def _picked(own: int, on: bool | None, touched: range, off: Sequence[int]) -> int | None:
-    """The lane of a pair's vectors that one of a load's takes: its own, or any that is zero if it is off."""
+    """Return the lane of a pair's vectors for one of a load's: its own, or any zero lane if it is inactive."""
     if on:
         return own if own in touched else None
     return own if own in off else next(iter(off), None)
 
 
 def _distance(start: Load, e: Load) -> int | None:
-    """How many elements further a load begins, of the same row."""
+    """Return the number of elements by which a load begins further, in the same row."""
     *rows, last = start.indices
     *others, place = e.indices
     assert isinstance(last, Ramp)
@@ -136,7 +139,7 @@ def _with_loads(s: Store, found: Loads) -> Store:
 
 
 def _stored(statements: list[Stmt]) -> list[Stmt]:
-    """Neighbouring stores merged; the same list if there are none."""
+    """Merge neighbouring stores; return the same list if there are none."""
     result: list[Stmt] = []
     for s in statements:
         last = result[-1] if result else None
@@ -150,7 +153,7 @@ def _same(s: Stmt, other: Stmt) -> bool:
 
 
 def _merged(even: Store, odd: Store) -> list[Stmt] | None:
-    """The two stores that stand for two of every other element each, if neither reads the buffer."""
+    """Return the two stores that replace two with stride 2, if neither reads the buffer."""
     reads = (e for s in (even, odd) for part in expressions(s) for e in walk_expr(part) if isinstance(e, Load))
     if even.buffer != odd.buffer or not _steps(even.indices) or any(e.buffer == even.buffer for e in reads):
         return None
@@ -168,13 +171,13 @@ def _merged(even: Store, odd: Store) -> list[Stmt] | None:
 
 
 def _steps(indices: tuple[Expr, ...]) -> bool:
-    """Whether lanes go along the last dimension alone, two elements apart."""
+    """Return True if lanes go along the last dimension alone, two elements apart."""
     *others, last = indices or (b.index(0),)
     return isinstance(last, Ramp) and last.stride == Const(STEP) and all(i.type.lanes == 1 for i in others)
 
 
 def _pairs(apart: Sequence[Load]) -> Iterable[tuple[Load, Load]]:
-    """Loads that begin next to each other, of the same rows."""
+    """Yield pairs of loads that begin next to each other, in the same rows."""
     places: dict[tuple[object, ...], Load] = {}
     for e in apart:
         places.setdefault(_place(e, 0), e)
@@ -191,7 +194,10 @@ def _place(e: Load | Store, further: int) -> tuple[object, ...]:
 
 
 def _vectors(even: Load | Store, odd: Load | Store) -> list[tuple[tuple[Expr, ...], Expr | None]] | None:
-    """The places and masks of the two whole vectors; None if the accesses are no pair, or masks cannot be merged."""
+    """Return the places and masks of the two whole vectors.
+
+    None if the accesses do not pair, or masks cannot be merged.
+    """
     if not _steps(odd.indices) or _place(even, 1) != _place(odd, 0):
         return None
     *others, last = even.indices
@@ -206,7 +212,7 @@ def _vectors(even: Load | Store, odd: Load | Store) -> list[tuple[tuple[Expr, ..
 
 
 def _run(even: Expr | None, odd: Expr | None, lanes: int) -> tuple[int, int] | None:
-    """The first and the one behind the last element that is touched, if all between them are."""
+    """Return the first touched element and the one after the last; None unless all between them are touched."""
     known = [_known(mask, lanes) for mask in (even, odd)]
     on = [known[phase][lane] for lane in range(lanes) for phase in range(STEP)]
     first, count = (on.index(True), on.count(True)) if True in on else (0, 0)
@@ -218,7 +224,7 @@ def _known(mask: Expr | None, lanes: int) -> tuple[bool | None, ...]:
 
 
 def _within(run: tuple[int, int], start: int, lanes: int) -> Expr | None:
-    """The mask of the lanes from an element on that are in a run."""
+    """Return the mask of the lanes, counted from an element on, that are in a run."""
     place = Ramp(Const(start), Const(1), lanes)
     parts: list[Expr] = []
     if run[0] > start:

@@ -1,9 +1,6 @@
-"""Neighbouring statements under the same condition, which neither changes, come under one.
+"""Joining of neighbouring statements under the same condition, which neither changes.
 
-if c: s             if c: s
-else: t                   u
-if c: u      ->     else: t
-else: v                   v
+if c: s             if c: s else: t                   u if c: u      ->     else: t else: v                   v
 """
 
 from __future__ import annotations
@@ -16,7 +13,7 @@ from opgen.loop.walk import map_stmt, stores, walk_expr
 
 
 def join(kernel: Kernel) -> Kernel:
-    """Join what may be joined, also within what was joined; the same object if there is nothing."""
+    """Join all such statements, also within joined ones; return the same object if there are none."""
     body = map_stmt(kernel.body, stmt=_joined)
     return kernel if body is kernel.body else dataclasses.replace(kernel, body=body)
 
@@ -36,7 +33,7 @@ def _joined(s: Stmt) -> Stmt:
 
 
 def _alike(first: Stmt, last: Stmt, s: Stmt) -> bool:
-    """Whether a statement may join a group of which these are the first and the last."""
+    """Return True if a statement may join a group with this first and last statement."""
     if not isinstance(first, If) or not isinstance(last, If) or not isinstance(s, If):
         return False
     return first.condition == s.condition and _unchanged(s.condition, last)

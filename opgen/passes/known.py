@@ -1,4 +1,4 @@
-"""Conditions seen lane by lane, as far as they are decided by the lane alone."""
+"""Conditions decided lane by lane, as far as the lane alone decides them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from opgen.passes.fold import fold_all
 
 @lru_cache(maxsize=4096)
 def decided(condition: Expr) -> tuple[bool | None, ...]:
-    """For each lane what a condition is there, None where that is not decided."""
+    """Return the value of a condition in each lane, None where the lane does not decide it."""
     lanes = condition.type.lanes
     one = per_lane(condition)
     lane = lane_variable(lanes).name

@@ -1,4 +1,4 @@
-"""Sums of whole rows, one in each lane: rows are loaded as they lie, and merged in pairs by shuffles.
+"""Sums of whole rows, one in each lane: rows are loaded contiguously, and merged in pairs by shuffles.
 
     y[ramp(i, 1, 4)] = (x[ramp(i, 1, 4), 0] + x[ramp(i, 1, 4), 1]) + (x[ramp(i, 1, 4), 2] + x[ramp(i, 1, 4), 3])
 ->
@@ -8,9 +8,9 @@
     t[6, ALL] = shuffle(t[4, ALL], t[5, ALL], 0, 2, 4, 6) + shuffle(t[4, ALL], t[5, ALL], 1, 3, 5, 7)
     y[ramp(i, 1, 4)] = t[6, ALL]
 
-As many rows as each has elements, a power of two, their sum in pairs of neighbours: of n rows n - 1 such steps take the
-place of n loads of elements that lie apart.  The same elements are added in the same order.  Steps within blocks of 16
-bytes come first: there a shuffle of any vectors is one cheap instruction.
+The rows are as many as their elements, a power of two, and their sums are in pairs of neighbours.  For n rows, n - 1
+such steps replace n strided loads.  The same elements are added in the same order.  Steps within blocks of 16 bytes
+come first: there a shuffle of any vectors is one cheap instruction.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from opgen.passes.fold import fold_all
 BLOCK = 16
 """Bytes within which a shuffle of any vectors is one cheap instruction."""
 LEAST = 4
-"""Fewest rows: two are a pair of loads two elements apart."""
+"""Smallest number of rows: two are a pair of loads two elements apart."""
 Shapes = Mapping[str, tuple[Expr, ...]]
 
 
 def merge_rows(kernel: Kernel) -> Kernel:
-    """Rewrite sums of rows, the first in each store; the same object if there are none."""
+    """Rewrite sums of rows, the first in each store; return the same object if there are none."""
     if not any(_element(e) for e in distinct_exprs(kernel.body)):
         return kernel
     shapes = {i.name: i.shape for i in kernel.buffers}
@@ -44,7 +44,7 @@ def merge_rows(kernel: Kernel) -> Kernel:
 
 
 def _store(s: Store, name: str, shapes: Shapes) -> Stmt:
-    """A store of such a sum, after the steps that make it."""
+    """Return a store of such a sum, after the steps that compute it."""
     found = next(((e, rows) for e in walk_expr(s.value) if (rows := _rows(e, shapes))), None)
     if found is None:
         return s
@@ -57,7 +57,7 @@ def _store(s: Store, name: str, shapes: Shapes) -> Stmt:
 
 
 def _rows(e: Expr, shapes: Shapes) -> tuple[Load, ...]:
-    """The rows whose sums an expression has in its lanes; none if it is anything else."""
+    """Return the rows whose sums an expression has in its lanes; empty if it is anything else."""
     terms = _terms(e)
     count, first = len(terms), _element(terms[0])
     if count < LEAST or count & (count - 1) or first is None:
@@ -74,7 +74,7 @@ def _rows(e: Expr, shapes: Shapes) -> tuple[Load, ...]:
 
 
 def _terms(e: Expr) -> tuple[Expr, ...]:
-    """The terms of a sum in pairs of neighbours, of neighbouring pairs, and so on."""
+    """Return the terms of a sum in pairs of neighbours, of neighbouring pairs, and so on."""
     if not isinstance(e, Binary) or e.op != "add":
         return (e,)
     left, right = _terms(e.left), _terms(e.right)
@@ -82,7 +82,7 @@ def _terms(e: Expr) -> tuple[Expr, ...]:
 
 
 def _element(e: Expr) -> tuple[Load, int] | None:
-    """A load of the first element of each of some rows, one after the other, and how many they are."""
+    """Return a load of the first element of consecutive rows, and their number."""
     if not isinstance(e, Load) or e.mask is not None or len(e.indices) < 2 or e.indices[-1] != Const(0):
         return None
     row = e.indices[-2]
@@ -96,7 +96,7 @@ def _at(e: Load, k: int) -> tuple[Expr, ...]:
 
 
 def _merged(name: str, rows: Sequence[Load]) -> list[Store]:
-    """The steps from rows to their sums, each into an element of its own of a buffer; the last one has all."""
+    """Return the steps from rows to their sums, each into its own element of a buffer; the last one has all."""
     count, dtype = len(rows), rows[0].dtype
     along, block = Ramp(Const(0), Const(1), count), min(count, BLOCK // dtype.bytes)
     steps: list[Store] = []
@@ -115,8 +115,10 @@ def _merged(name: str, rows: Sequence[Load]) -> list[Store]:
 
 
 def _neighbours(count: int, block: int, across: bool) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The first and the second of each pair of neighbours in two vectors: of lanes, the pairs of both vectors block by
-    block, or else of blocks, those of one vector first.
+    """Return the first and the second of each pair of neighbours in two vectors.
+
+    Neighbours are lanes, with the pairs of both vectors block by block; or else (`across`) blocks, those of one vector
+    first.
     """
     lanes = range(count)
     if across:

@@ -1,4 +1,4 @@
-"""Vector expressions: scalars given lanes, ramps kept as ramps so that a contiguous access stays visible."""
+"""Vector expressions: scalars given lanes; ramps stay ramps, so that contiguous accesses stay visible."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from opgen.passes.fold import fold
 
 
 def widen(e: Expr, lanes: int) -> Expr:
-    """The expression with `lanes` lanes: itself if it has them, else the scalar in every lane."""
+    """Return the expression with `lanes` lanes: itself if it has them, else the scalar in every lane."""
     return e if e.type.lanes == lanes else fold(Broadcast(e, lanes))
 
 
 def binary(op: BinaryOp, left: Expr, right: Expr, lanes: int) -> Expr:
-    """A binary operation of which at least one operand has lanes."""
+    """Return a binary operation with at least one vector operand."""
     if op in ("floordiv", "mod"):
         whole = _divided(op, left, right)
         if whole is not None:
@@ -38,7 +38,7 @@ def binary(op: BinaryOp, left: Expr, right: Expr, lanes: int) -> Expr:
 
 
 def _divided(op: BinaryOp, left: Expr, right: Expr) -> Expr | None:
-    """A ramp of whole multiples of its divisor: the remainder is that of its base, the same in every lane."""
+    """Divide a ramp whose stride is a multiple of the divisor: the remainder is that of its base, in every lane."""
     if not isinstance(left, Ramp) or not isinstance(left.stride, Const) or not isinstance(right, Const):
         return None
     divisor, stride = int(right.value), int(left.stride.value)
@@ -49,7 +49,7 @@ def _divided(op: BinaryOp, left: Expr, right: Expr) -> Expr | None:
 
 
 def _ramp(op: BinaryOp, left: Expr, right: Expr) -> Expr | None:
-    """Sums and multiples of ramps are ramps (int64 only: narrower integers would wrap elsewhere)."""
+    """Return sums and multiples of ramps as ramps (int64 only: narrower integers would wrap elsewhere)."""
     if isinstance(left, Ramp) and isinstance(right, Ramp) and op in ("add", "sub"):
         combined = b.binary(op, left.stride, right.stride)
         return fold(Ramp(fold(Binary(op, left.base, right.base)), fold(combined), left.lanes))
@@ -74,7 +74,7 @@ def compare(e: Compare, left: Expr, right: Expr, lanes: int) -> Expr:
 
 
 def select(condition: Expr, if_true: Expr, if_false: Expr, lanes: int) -> Expr:
-    """A select with lanes; a scalar condition stays scalar."""
+    """Return a select with lanes; a scalar condition stays scalar."""
     return fold(Select(condition, widen(if_true, lanes), widen(if_false, lanes)))
 
 
@@ -91,7 +91,7 @@ def call(function: Function, arguments: tuple[Expr, ...], lanes: int) -> Expr:
 
 
 def conjunction(masks: tuple[Expr, ...]) -> Expr | None:
-    """All masks at once; None if there is none."""
+    """Return the conjunction of all masks; None if there are none."""
     result: Expr | None = None
     for mask in masks:
         result = mask if result is None else Binary("and", result, mask)

@@ -1,11 +1,10 @@
-"""Products that a mask leaves out of a sum become products that change nothing: -0 is added.
+"""Masked products of a sum, as products that change nothing: they add -0.
 
     select(m, fma(x[i if m], w, acc), acc)    ->    fma(x[i if m], select(m, w, -0), acc)
 
-Where `m` is off, `x` is read as +0, so that `acc + (+0 * -0)` is `acc`, whatever `acc` is (`acc + 0` would make +0 of
--0).  What is selected is a factor, often the same for many sums, and no longer stands between one addition and the
-next.  A factor that is loaded under the mask is loaded under as much of it as keeps lanes in bounds: so it is the same
-for more sums.
+Where `m` is off, `x` is read as +0, so that `acc + (+0 * -0)` is `acc` for every `acc` (`acc + 0` would make +0 of -0).
+The select moves to a factor, often the same for many sums, and away from the chain of additions.  A factor loaded under
+the mask keeps only the part of it that keeps lanes in bounds: so it is the same for more sums.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ Shapes = Mapping[str, tuple[Expr, ...]]
 
 
 def select_factors(kernel: Kernel) -> Kernel:
-    """Move selects from sums to factors; the same object if there are none."""
+    """Move selects from sums to factors; return the same object if there are none."""
     if not any(isinstance(e, Select) for e in distinct_exprs(kernel.body)):
         return kernel
     shapes = {buffer.name: buffer.shape for buffer in kernel.buffers}
@@ -51,22 +50,23 @@ def _moved(e: Expr, shapes: Shapes) -> Expr:
 
 
 def zero_unless(condition: Expr, e: Expr) -> bool:
-    """Whether an expression is +0 in the lanes in which a condition does not hold."""
+    """Return True if an expression is +0 in the lanes in which a condition does not hold."""
     if isinstance(e, Cast) and e.type.dtype.is_float and e.operand.type.dtype.is_float:
         return zero_unless(condition, e.operand)
     return isinstance(e, Load) and e.mask is not None and set(conjuncts(condition)) <= set(conjuncts(e.mask))
 
 
 def _loosened(e: Expr, condition: Expr, shapes: Shapes) -> Expr:
-    """A load (or a conversion of it) under the least of its mask that keeps it in bounds, with the same value where a
-    condition holds.
+    """Return a load (or a cast of it) under the smallest part of its mask that keeps it in bounds.
+
+    Its value is unchanged where `condition` holds.
     """
     if isinstance(e, Cast):
         return dataclasses.replace(e, operand=_loosened(e.operand, condition, shapes))
     if not isinstance(e, Load) or e.mask is None:
         return e
     inside, on = _inside(e, shapes[e.buffer]), decided(e.mask)
-    if inside is None or True not in on:  # where a lane is on, indices that are the same for all are in bounds
+    if inside is None or True not in on:  # where a lane is on, indices that all lanes share are in bounds
         return e
     parts = list(dict.fromkeys(conjuncts(e.mask)))
     implied = [p for p in parts if p in conjuncts(condition)]
@@ -79,7 +79,9 @@ def _loosened(e: Expr, condition: Expr, shapes: Shapes) -> Expr:
 
 
 def _inside(e: Load, shape: tuple[Expr, ...]) -> list[bool] | None:
-    """Whether each lane's place along the last dimension is in bounds, if lanes are numbers along that one alone."""
+    """Return whether each lane is in bounds along the last dimension; None if lanes are not numbers along that
+    alone.
+    """
     *others, last = e.indices
     size = shape[-1]
     if any(i.type.lanes != 1 for i in others) or not isinstance(last, Ramp) or not isinstance(size, Const):

@@ -1,4 +1,4 @@
-"""The fixed pipeline from a scheduled kernel to what an emitter takes: no "vector" and no "unroll" loops."""
+"""Fixed pipeline from a scheduled kernel to the emitters' input, which has no "vector" and no "unroll" loops."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
 
 
 def legalize(kernel: Kernel, *, check: bool = True) -> Kernel:
-    """The kernel as an emitter takes it; verified after each pass that changed it unless `check` is off."""
+    """Return the kernel as an emitter takes it, verified after each pass that changed it unless `check` is off."""
     return stages(kernel, check=check)[-1][1]
 
 
 def stages(kernel: Kernel, *, check: bool = True) -> list[tuple[str, Kernel]]:
-    """The kernel before and after each pass, by the pass's name; a pass that changed nothing gives the same object."""
+    """Return the kernel before and after each pass, by the pass's name; an unchanged kernel is the same object."""
     with kept_proofs():
         return _stages(kernel, check)
 

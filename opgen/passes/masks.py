@@ -1,9 +1,9 @@
-"""Masks on what only one thread can see become selects, so that it can stay in registers.
+"""Masks on thread-private buffers, as selects, so that the buffers can stay in registers.
 
     acc[i if m] = f(acc[i if m])    ->    acc[i] = select(m, f(acc[i]), acc[i])
 
-Only for buffers in register space, and small ones on the stack of which every access is at a literal place, where every
-lane is in bounds without the mask.  They begin as zeros, so that every lane has a value.
+Applies to register buffers, and to small stack buffers whose every access is at a literal place.  Every lane must be in
+bounds without the mask.  The buffers begin as zeros, so that every lane has a value.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from opgen.passes.scope import entered
 Buffers = Mapping[str, Buffer]
 
 MOST = 1024
-"""Most elements of a buffer on the stack that may become registers."""
+"""Largest number of elements of a stack buffer that may become registers."""
 
 
 def masks_to_selects(kernel: Kernel) -> Kernel:
-    """Replace masked stores to registers; the same object if there are none."""
+    """Replace masked stores to registers; return the same object if there are none."""
     if not any(s.mask is not None for s in stores(kernel.body)):
         return kernel
     body = _visit(kernel.body, Context.of(kernel), {})
@@ -49,7 +49,7 @@ def _masked(s: Stmt, name: str) -> int:
 
 
 def _promoted(s: Alloc) -> bool:
-    """Whether a buffer is, or becomes, registers."""
+    """Return True if a buffer is, or becomes, registers."""
     if s.space != "stack":
         return s.space == "register"
     elements = prod(int(e.value) if isinstance(e, Const) else MOST + 1 for e in s.buffer.shape)
@@ -57,7 +57,7 @@ def _promoted(s: Alloc) -> bool:
 
 
 def _places(s: Stmt, name: str) -> Iterator[tuple[Expr, ...]]:
-    """Where a buffer is accessed."""
+    """Yield the indices of all accesses of a buffer."""
     for p in walk(s):
         if isinstance(p, Store) and p.buffer == name:
             yield p.indices
@@ -69,7 +69,7 @@ def _literal(i: Expr) -> bool:
 
 
 def _zeros(buffer: Buffer) -> Stmt:
-    """Stores of 0 to a whole buffer, a vector along its last dimension."""
+    """Return stores of 0 to a whole buffer, a vector along its last dimension."""
     *others, last = (int(e.value) for e in buffer.shape if isinstance(e, Const))
     lanes = Ramp(Const(0), Const(1), last) if last > 1 else Const(0)
     zero = b.const(0, buffer.dtype, last)
@@ -83,7 +83,9 @@ def _store(s: Store, context: Context, local: Buffers) -> Stmt:
         return s
 
     def unmasked(e: Expr) -> Expr:
-        """Where the mask holds, a load under it is the same without; elsewhere nothing of the value is kept."""
+        """Drop the mask of a load under the same mask: the same value where it holds; elsewhere the value is not
+        used.
+        """
         if isinstance(e, Load) and (e.buffer, e.indices, e.mask) == (s.buffer, s.indices, s.mask):
             return Load(e.buffer, e.indices, e.dtype)
         return e
@@ -93,7 +95,7 @@ def _store(s: Store, context: Context, local: Buffers) -> Stmt:
 
 
 def _inside(indices: tuple[Expr, ...], buffer: Buffer, context: Context) -> bool:
-    """Whether all lanes are in bounds."""
+    """Return True if all lanes are in bounds."""
     return all(_within(i, size, context) for i, size in zip(indices, buffer.shape, strict=True))
 
 

@@ -1,15 +1,15 @@
-"""Rows of a loop's steps that only this step and the next read share the memory of two rows.
+"""Buffers of recurrences, rolled: rows that only this step and the next read share the memory of two rows.
 
     alloc h[n + 1, m] heap: h[0, j] = h0[j]; for t in 0..n: for j: h[t + 1, j] = f(h[t, j])
         ->
     alloc h[2, m] heap: h[0, j] = h0[j]; for t in 0..n: for j: h[(t + 1) % 2, j] = f(h[t % 2, j])
 
-All reads are in one loop that is gone through in order, at `t + c` or `t + c + 1` (or `c - t`, `c - t + 1`), and so are
-all writes but those of the first step's rows, before the loop.  A row is then used in two steps that follow each other,
-the next but one row only after these.  Where reads and writes are at one row alone, one is enough.
+All reads are in one loop that runs in order, at `t + c` or `t + c + 1` (or `c - t`, `c - t + 1`).  So are all writes
+except those of the first step's rows, before the loop.  Two consecutive steps then use a row, and only after these is
+the next but one row used.  If all reads and writes are at one row, one is enough.
 
 Each iteration of a loop around that one has elements of its own (a parallel loop, or one whose variable is a subscript
-everywhere), or reads only what its own steps have written: never what an earlier iteration left.
+everywhere), or reads only values that its own steps have written, never those of an earlier iteration.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _IN_ORDER = ("serial", "ordered")
 
 
 def roll(kernel: Kernel) -> Kernel:
-    """Roll every allocation of a kernel that may be."""
+    """Roll every allocation of a kernel that allows it."""
     if not any(isinstance(s, Alloc) for s in walk(kernel.body)):
         return kernel
     body = map_stmt(kernel.body, stmt=_rolled)
@@ -86,7 +86,7 @@ def _accesses(s: Stmt, buffer: str, loops: tuple[For, ...] = (), branches: tuple
 
 
 def _axis(buffer: Buffer, body: Stmt) -> tuple[int, int] | None:
-    """Return the dimension of a buffer that can be rolled, and how many rows it then has."""
+    """Return the dimension of a buffer that can be rolled, and the number of rows that it then has."""
     found = [_Access(*a, number) for number, a in enumerate(_accesses(body, buffer.name))]
     reads = [a for a in found if a.is_load]
     if not reads or any(isinstance(s, Prefetch) and s.buffer == buffer.name for s in walk(body)):
@@ -102,7 +102,7 @@ def _axis(buffer: Buffer, body: Stmt) -> tuple[int, int] | None:
 
 
 def _rows(found: Sequence[_Access], loop: For, axis: int) -> int | None:
-    """Return how many rows along an axis the steps of a loop need at once, 1 or 2; None if it is not known."""
+    """Return the number of rows along an axis that the steps of a loop need at once, 1 or 2; None if unknown."""
     inside = [a for a in found if loop in a.loops]
     if any(a.indices[axis].type != INDEX for a in found):
         return None
@@ -127,7 +127,7 @@ def _rows(found: Sequence[_Access], loop: For, axis: int) -> int | None:
 
 
 def _is_written(read: _Access, inside: Sequence[_Access], loop: For) -> bool:
-    """Return True if a step writes all that it reads there before it does so."""
+    """Return True if a step writes everything that it reads there before it reads it."""
     stores = (a for a in inside if not a.is_load and a.number < read.number)
     sure = (a for a in stores if all(any(o is p for o in read.branches) for p in a.branches))
     return any(_places(a, loop, a.at.mask) == _places(read, loop, a.at.mask and read.at.mask) for a in sure)
@@ -142,7 +142,7 @@ def _places(a: _Access, loop: For, mask: Expr | None) -> tuple[Expr | None, ...]
 
 
 def _is_first(a: _Access, inside: Sequence[_Access], axis: int, first: Expr, rows: int) -> bool:
-    """Return True for a write of what the first step reads, before all steps."""
+    """Return True for a write, before all steps, of a row that the first step reads."""
     own = {o.var for o in a.loops if not any(o is p for p in inside[0].loops)}
     if a.is_load or a.number > inside[0].number or own & free_vars(a.indices[axis]):
         return False

@@ -1,4 +1,4 @@
-"""Walking down a tree with what is known at each place."""
+"""Traversal of a tree with the facts known at each place."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from opgen.loop.nodes import Alloc, Barrier, Block, Check, For, If, Let, Prefetc
 
 
 def entered(s: Stmt, context: Context) -> Iterator[tuple[Stmt, Context]]:
-    """The direct substatements (as `walk.parts`), each with what is known inside it."""
+    """Yield the direct substatements (as `walk.parts`), each with the facts known inside it."""
     match s:
         case Store() | Barrier() | Check() | Prefetch():
             return

@@ -1,4 +1,4 @@
-"""Simplification: what is known becomes constant, what is dead disappears.
+"""Simplification: known values become constants, dead code disappears.
 
     * integer expressions are folded and like terms collected; min, max, // and % are resolved where bounds decide;
     * conditions that are proved, or disproved, are dropped with the branch that is never taken;
@@ -53,9 +53,9 @@ Values = Mapping[str, Expr]
 
 
 def simplify(kernel: Kernel, rounds: int | None = None) -> Kernel:
-    """The kernel with everything removed that its parameters' intervals and its assumptions decide.
+    """Return the kernel without anything that its parameters' intervals and its assumptions decide.
 
-    Goes on until nothing changes, or for so many rounds (the first does nearly everything).
+    Runs until nothing changes, or for `rounds` rounds (the first does nearly everything).
     """
     context = Context.of(kernel)
     while rounds is None or rounds > 0:
@@ -68,17 +68,17 @@ def simplify(kernel: Kernel, rounds: int | None = None) -> Kernel:
 
 
 def simplify_stmt(s: Stmt, context: Context, values: Values | None = None) -> Stmt:
-    """One round over a statement, with variables replaced by `values` on the way."""
+    """Run one round over a statement, with variables replaced by `values` on the way."""
     return _Simplifier().stmt(s, context, {} if values is None else values)
 
 
 def simplify_expr(e: Expr, context: Context) -> Expr:
-    """The expression, simplified with what is known."""
+    """Return the expression, simplified with known facts."""
     return _Simplifier().expr(e, context, {})
 
 
 class _Simplifier:
-    """One round.  What became of an expression is remembered while the place stays the same: copies share parts."""
+    """One round of simplification.  Results are cached while the place stays the same, as copies share parts."""
 
     def __init__(self) -> None:
         self._place: tuple[object, object] = (None, None)
@@ -219,7 +219,7 @@ class _Simplifier:
         made = s if all(x is y for x, y in zip(shapes, old, strict=True)) else with_expressions(s, shapes)
         assert isinstance(made, Alloc)
         left = {buffer.name for buffer in s.buffers}
-        while unread := left - loaded_buffers(body):  # without its stores others may be read by nobody
+        while unread := left - loaded_buffers(body):  # without its stores, others may become unread
             body = _without_stores(body, unread)
             left -= unread
         if body is s.body and len(left) == len(s.buffers):
@@ -228,7 +228,7 @@ class _Simplifier:
 
 
 def _without_stores(s: Stmt, names: Container[str]) -> Stmt:
-    """The statement without the stores to buffers that nothing reads."""
+    """Return the statement without the stores to buffers that nothing reads."""
     return map_stmt(s, stmt=lambda p: b.EMPTY if isinstance(p, Store) and p.buffer in names else p)
 
 

@@ -1,4 +1,4 @@
-"""Numbers that code without loops and branches holds for a moment, replaced by what they are made of.
+"""Temporary scalars of straight-line code, replaced by their values.
 
 acc[] = 0.0; acc[] = fma(a[i], b[i], acc[]); y[i] = acc[] * 2.0   ->   y[i] = fma(a[i], b[i], 0.0) * 2.0
 """
@@ -13,7 +13,7 @@ from opgen.loop.walk import expressions, map_expr, walk_expr, with_expressions
 
 
 def straightened(s: Stmt) -> Stmt:
-    """The statement without scalars in registers, if it declares such and is stores alone; or itself."""
+    """Return the statement without scalars in registers if it declares only these and holds only stores; or itself."""
     if not isinstance(s, Alloc) or not isinstance(s.body, Block):
         return s
     stores = [p for p in s.body.statements if isinstance(p, Store) and p.mask is None]
@@ -25,7 +25,7 @@ def straightened(s: Stmt) -> Stmt:
 
 
 def _without(stores: Sequence[Store], held: set[str]) -> list[Stmt] | None:
-    """The stores to memory, with the values that scalars have there; None if memory changes in between."""
+    """Return the stores to memory, with the values of scalars there; None if memory changes in between."""
     values: dict[str, Expr] = {}
     kept: list[Stmt] = []
 

@@ -10,7 +10,7 @@ Terms = list[tuple[Expr, int]]
 
 
 def collect(e: Expr) -> Expr:
-    """The sum with like terms merged (`x*3 + y - x` is `x*2 + y`); the same object if no two terms are alike."""
+    """Return the sum with like terms merged (`x*3 + y - x` is `x*2 + y`), or the same object if no two are alike."""
     if not isinstance(e, Binary) or e.op not in ("add", "sub"):
         return e
     terms: Terms = []
@@ -24,7 +24,7 @@ def collect(e: Expr) -> Expr:
 
 
 def _flatten(e: Expr, sign: int, terms: Terms) -> int:
-    """Add the terms of sign*e; the sum of its constants."""
+    """Append the terms of sign*e, and return the sum of its constants."""
     if isinstance(e, Const):
         return sign * int(e.value)
     if isinstance(e, Binary) and e.op in ("add", "sub"):
@@ -41,7 +41,7 @@ def _flatten(e: Expr, sign: int, terms: Terms) -> int:
 
 
 def _rebuild(merged: dict[Expr, int], like: Expr) -> Expr:
-    """The sum of factor*atom, in order of first appearance, positive terms first if the first is negative."""
+    """Return the sum of factor*atom, in order of first appearance, but with a positive term first if there is one."""
     kept = [(atom, wrap(factor, like.type.dtype)) for atom, factor in merged.items()]
     kept = [(atom, factor) for atom, factor in kept if factor]
     kept.sort(key=lambda term: term[1] < 0)

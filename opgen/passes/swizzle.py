@@ -1,4 +1,4 @@
-"""Lanes in the order in which shuffles are cheapest: each block of 16 bytes is made of the same block of its operands.
+"""Lanes in the order of the cheapest shuffles: each block of 16 bytes comes from the same block of its operands.
 
     acc[ALL] = fma(shuffle(p, q, 0, 2, 4, 6, ...), w, acc[ALL])
     y[ramp(b, 1, 8)] = acc[ALL]
@@ -6,10 +6,11 @@
     acc[ALL] = fma(shuffle(p, q, 0, 2, 8, 10, ...), w, acc[ALL])
     y[ramp(b, 1, 8)] = shuffle(acc[ALL], acc[ALL], 0, 1, 4, 5, ...)
 
-Every other element of two vectors of 8 is 0, 2, 4, 6 of the first and of the second: across blocks, which takes a table
-and a unit that also multiplies.  In the order 0, 2, 8, 10, 4, 6, 12, 14 it is one shuffle within blocks.  What is
-summed in a local buffer may be in that order for as long as all see it: vectors that come from elsewhere are put in
-order as they are read, what is stored elsewhere as it is stored.  Done where fewer shuffles go across blocks then.
+Every other element of two vectors of 8 is 0, 2, 4, 6 of the first and of the second.  That crosses blocks, which takes
+a table and a unit that also multiplies.  In the order 0, 2, 8, 10, 4, 6, 12, 14 it is one shuffle within blocks.
+
+Sums in a local buffer may be in that order as long as all code that sees them agrees.  Vectors from elsewhere are put
+in order when read, and stores elsewhere restore it.  Applied if fewer shuffles then cross blocks.
 """
 
 from __future__ import annotations
@@ -41,11 +42,11 @@ Order = tuple[int, ...]
 
 
 class _RefusedError(Exception):
-    """A local buffer whose lanes must stay as they are."""
+    """Refusal: the lanes of a local buffer must stay as they are."""
 
 
 def swizzle(kernel: Kernel) -> Kernel:
-    """Put the lanes of local sums in the cheapest order; the same object if that saves nothing."""
+    """Put the lanes of local sums in the cheapest order; return the same object if that saves nothing."""
     if not any(isinstance(e, Shuffle) for e in distinct_exprs(kernel.body)):
         return kernel
     body = map_stmt(kernel.body, stmt=lambda s: _reordered(s) if isinstance(s, Alloc) else s)
@@ -53,7 +54,7 @@ def swizzle(kernel: Kernel) -> Kernel:
 
 
 def _reordered(s: Alloc) -> Stmt:
-    """An allocation with its lanes in another order, if that is legal and saves shuffles."""
+    """Return an allocation with its lanes in another order, if that is legal and saves shuffles."""
     if len(s.buffers) > 1:  # on the heap
         return s
     lanes = _lanes(s.buffer)
@@ -68,7 +69,7 @@ def _reordered(s: Alloc) -> Stmt:
 
 
 def _lanes(buffer: Buffer) -> int | None:
-    """The lanes of the vectors that a buffer holds, if they are several blocks."""
+    """Return the lanes of the vectors that a buffer holds, if they are several blocks."""
     last = buffer.shape[-1] if buffer.shape else None
     lanes = int(last.value) if isinstance(last, Const) else 0
     several = buffer.dtype in (FLOAT32, FLOAT64) and lanes * buffer.dtype.bytes in (2 * BLOCK, 4 * BLOCK)
@@ -76,7 +77,7 @@ def _lanes(buffer: Buffer) -> int | None:
 
 
 def _across(s: Stmt) -> int:
-    """How many different shuffles take something from another block."""
+    """Return the number of different shuffles that read from another block."""
     found = {e for e in distinct_exprs(s) if isinstance(e, Shuffle) and e.type.dtype.is_float}
     return sum(not _within(e) for e in found)
 
@@ -88,7 +89,7 @@ def _within(e: Shuffle) -> bool:
 
 @dataclass(frozen=True)
 class _Swizzle:
-    """`buffer`: the one whose vectors of `lanes` are put in order; `seen`: what was put in order, by its identity."""
+    """Reordering of the vectors of `lanes` in `buffer`; `seen` caches reordered expressions by identity."""
 
     buffer: Buffer
     lanes: int
@@ -96,7 +97,7 @@ class _Swizzle:
 
     @cached_property
     def order(self) -> Order:
-        """Which lane comes where: each block has half of its lanes from the first half of all, half from the second."""
+        """The order of lanes: each block has half of its lanes from the first half of all, half from the second."""
         half = BLOCK // self.buffer.dtype.bytes // 2
         blocks = range(self.lanes // (2 * half))
         return tuple(
@@ -111,7 +112,9 @@ class _Swizzle:
     # Statements -------------------------------------------------------------------------------------
 
     def whole(self, s: Stmt) -> Stmt:
-        """All that can see the buffer; as soon as a part of a vector is accessed, all vectors are put back before."""
+        """Return the scope of the buffer, reordered; before any access to a part of a vector, all vectors are
+        restored.
+        """
         statements = s.statements if isinstance(s, Block) else (s,)
         end = next((i for i, p in enumerate(statements) if not self._all_whole(p)), len(statements))
         before = [self._stmt(p) for p in statements[:end]]
@@ -133,7 +136,7 @@ class _Swizzle:
         return dataclasses.replace(s, value=self._natural(s.value)) if self._loads_own(s.value) else s
 
     def _put_back(self, statements: Sequence[Stmt]) -> list[Stmt]:
-        """Every vector that was stored in its own order again, if all that may have been stored surely were."""
+        """Return stores that restore every vector, if all that may have been stored surely were."""
         places = {p.indices for s in statements for p in stores(s) if p.buffer == self.buffer.name}
         sure = dict.fromkeys(s.indices for s in statements if isinstance(s, Store) and s.buffer == self.buffer.name)
         if any(not isinstance(i, Const) for place in places for i in place[:-1]) or not places <= set(sure):
@@ -144,7 +147,7 @@ class _Swizzle:
     # Expressions ------------------------------------------------------------------------------------
 
     def _ordered(self, e: Expr) -> Expr:
-        """The lanes of an expression in the order of the buffer's."""
+        """Return the lanes of an expression in the buffer's order."""
         found = self.seen.get(id(e))
         if found is None:
             found = self.seen[id(e)] = (e, self._in_order(e))
@@ -164,7 +167,9 @@ class _Swizzle:
         return with_operands(e, tuple(self._ordered(o) for o in operands(e)))
 
     def _composed(self, e: Shuffle) -> Expr:
-        """A shuffle, then the order of its lanes, as one; what is shuffled itself is taken in order."""
+        """Return a shuffle and the reordering of its lanes as one; operands that are shuffled or own are reordered,
+        too.
+        """
         inner = [isinstance(o, Shuffle) or self._loads_own(o) for o in (e.left, e.right)]
         wide = e.left.type.lanes
         if any(inner) and wide != self.lanes:
@@ -175,8 +180,8 @@ class _Swizzle:
         return Shuffle(sides[0], sides[1], tuple(moved))
 
     def _natural(self, e: Expr) -> Expr:
-        """An expression that is stored elsewhere: what it loads of the buffer is put back, within a shuffle if that is
-        done with it anyway.
+        """Return an expression to store elsewhere, with loads of the buffer restored, as part of a shuffle where
+        possible.
         """
         if self._is_own(e):
             return Shuffle(e, e, self.back)
@@ -185,7 +190,7 @@ class _Swizzle:
             return Shuffle(e.left, e.right, tuple(self.lanes * side + self.back[k] for side, k in sides))
         return with_operands(e, tuple(self._natural(o) for o in operands(e)))
 
-    # What there is ----------------------------------------------------------------------------------
+    # Queries ----------------------------------------------------------------------------------------
 
     def _is_own(self, e: Expr) -> bool:
         return isinstance(e, Load) and e.buffer == self.buffer.name
@@ -194,7 +199,7 @@ class _Swizzle:
         return any(self._is_own(p) for p in walk_expr(e))
 
     def _all_whole(self, s: Stmt) -> bool:
-        """Whether a statement accesses whole vectors of the buffer only, all lanes of them."""
+        """Return True if a statement accesses only whole vectors of the buffer, all lanes of them."""
         found: list[Load | Store] = [p for p in stores(s) if p.buffer == self.buffer.name]
         found += [e for e in distinct_exprs(s) if isinstance(e, Load) and e.buffer == self.buffer.name]
         all_lanes = Ramp(Const(0), Const(1), self.lanes)

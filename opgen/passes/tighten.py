@@ -1,10 +1,10 @@
-"""Conditions on a loop's own variable become its bounds.
+"""Bounds of loops from conditions on their own variables.
 
     for r in 0..n:                          for r in max(0, ceildiv(p, d))..min(n, ...):
       if r*d - p >= 0 and ...: s      ->      s
 
-The condition must be the loop's whole body, affine in its variable, with a factor whose sign is known; and the new
-bounds must be seen by the analysis to imply it (else it stays: nothing that was provable may become unprovable).
+The condition must be the loop's whole body and affine in its variable, with a factor of known sign.  The analysis must
+see that the new bounds imply it; else it stays, so that nothing provable becomes unprovable.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def tighten(kernel: Kernel) -> Kernel:
 
 
 def _find(s: Stmt, around: set[int]) -> bool:
-    """Whether there is a loop to look at in a statement; the identities of those in which there is are added."""
+    """Return True if a statement has a loop that may be tightened; adds the identities of statements that have one."""
     found = [_find(p, around) for p in parts(s)]
     if isinstance(s, For) and s.kind == "serial" and isinstance(s.body, If):
         found.append(True)
@@ -43,7 +43,9 @@ def _find(s: Stmt, around: set[int]) -> bool:
 
 
 def _visit(s: Stmt, context: Context, around: set[int]) -> Stmt:
-    """`around` are the statements with loops to look at: of others nothing needs to be known."""
+    """Visit only the statements in `around`, which have loops that may be tightened: no facts are derived for
+    others.
+    """
     if id(s) not in around:
         return s
     new = with_parts(s, tuple(_visit(p, c, around) for p, c in entered(s, context)))
@@ -51,7 +53,7 @@ def _visit(s: Stmt, context: Context, around: set[int]) -> Stmt:
 
 
 def tighten_loop(s: For, context: Context) -> Stmt:
-    """The loop with what can be made bounds taken out of its condition, or the same object."""
+    """Return the loop with parts of its condition turned into bounds, or the same object."""
     if s.kind != "serial" or not isinstance(s.body, If) or s.body.otherwise is not None:
         return s
     start, stop, kept = s.start, s.stop, []
@@ -71,7 +73,7 @@ def tighten_loop(s: For, context: Context) -> Stmt:
 
 
 def conjuncts(e: Expr) -> list[Expr]:
-    """The conditions that are and-ed, left to right."""
+    """Return the conditions that are and-ed, left to right."""
     if isinstance(e, Binary) and e.op == "and":
         return conjuncts(e.left) + conjuncts(e.right)
     return [e]
@@ -101,7 +103,7 @@ def negative(e: Expr) -> Expr:
 
 
 def _at_least_zero(e: Expr, var: str) -> tuple[Expr, Expr] | None:
-    """(factor, rest) such that the condition is `factor*var + rest >= 0`, if it is affine in the variable."""
+    """Return (factor, rest) if a condition is `factor*var + rest >= 0`, affine in the variable; else None."""
     if not isinstance(e, Compare) or e.op in ("eq", "ne") or reads_memory(e):
         return None
     left, right = linear(e.left, var), linear(e.right, var)

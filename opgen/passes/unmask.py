@@ -1,4 +1,4 @@
-"""Masks off local buffers: what a lane keeps for itself need not be guarded.
+"""Unmasking of local buffers: private elements of a lane need no guard.
 
     acc[ramp(0, 1, 16) if m] = fma(a, w[... if m], acc[ramp(0, 1, 16) if m])
     y[... if m] = acc[ramp(0, 1, 16) if m]
@@ -6,9 +6,9 @@
     acc[ramp(0, 1, 16)] = fma(a, w[... if m], acc[ramp(0, 1, 16)])
     y[... if m] = acc[ramp(0, 1, 16)]
 
-A lane that is off computes something, and nothing sees it: all accesses of an element have the same mask, and what is
-loaded goes nowhere but into stores under that mask.  So the buffer can live in registers.  A store of
-`select(m, value, acc[...])` to the same element is one under the mask `m`.
+An inactive lane computes a value that nothing sees: all accesses of an element have the same mask, and loaded values go
+only into stores under that mask.  So the buffer can be kept in registers.  A store of `select(m, value, acc[...])` to
+the same element counts as one under the mask `m`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Places = tuple[Expr, ...]
 
 
 def unmask(kernel: Kernel) -> Kernel:
-    """Take the masks off all accesses of register buffers where no other lane, and nothing else, could tell."""
+    """Remove the masks from all accesses of register buffers if no other lane, and nothing else, can observe it."""
     free = {o.name for o in buffers_in(kernel.body) if o.space == "register"}
     free &= _masked(kernel.body)
     free = {name for name in free if _own(kernel.body, name)}
@@ -40,12 +40,12 @@ def unmask(kernel: Kernel) -> Kernel:
 
 
 def _masked(body: Stmt) -> set[str]:
-    """The buffers that some store guards."""
+    """Return the buffers that some store guards."""
     return {s.buffer for s in stores(body) if _guarded(s)[0] is not None}
 
 
 def _guarded(s: Store) -> tuple[Expr | None, Expr]:
-    """The mask of a store, and what it stores under that."""
+    """Return the mask of a store, and the value that it stores under that mask."""
     match s.value:
         case Select(mask, value, Load(s.buffer, s.indices, mask=None)) if s.mask is None and mask.type.lanes > 1:
             return mask, value
@@ -53,8 +53,10 @@ def _guarded(s: Store) -> tuple[Expr | None, Expr]:
 
 
 def _own(body: Stmt, name: str) -> bool:
-    """Whether each element of a buffer has one mask as long as it lives, is inside the bounds whatever the mask is, and
-    where it is loaded is seen under that mask only.
+    """Return True if a buffer needs no masks.
+
+    Each element must have one mask throughout its life, be in bounds whatever the mask is, and be seen only under that
+    mask where it is loaded.
     """
     allocations = [(s, o) for s in allocs_in(body) for o in s.buffers if o.name == name]
     changing = {v for a, _ in allocations for s in walk(a.body) for v in _bound(s)}
@@ -69,14 +71,14 @@ def _own(body: Stmt, name: str) -> bool:
 
 
 def _bound(s: Stmt) -> tuple[str, ...]:
-    """The variables that a statement itself brings into scope."""
+    """Return the variables that a statement itself brings into scope."""
     return (s.var,) if isinstance(s, For) else (s.var.name,) if isinstance(s, Let) else ()
 
 
 def _accesses(s: Stmt, name: str) -> Iterator[tuple[Places, Expr | None, Expr | None]]:
-    """Each access of a buffer in a statement itself: its places, its mask, and the mask under which it has effects.
+    """Yield each access of a buffer in a statement itself: its places, its mask, and the mask for its effects.
 
-    What is stored without a mask goes to lanes that are off too, where nothing sees it.
+    A store without a mask also writes inactive lanes, where nothing sees it.
     """
     seen: list[tuple[Expr, Expr | None]] = [(e, None) for e in expressions(s)]
     if isinstance(s, Store):
@@ -91,7 +93,9 @@ def _accesses(s: Stmt, name: str) -> Iterator[tuple[Places, Expr | None, Expr | 
 
 
 def _apart(places: Places, buffer: Buffer) -> bool:
-    """Whether places are literals, and then all elements of a row: the same as others' or apart from them."""
+    """Return True if places are literals and cover all elements of a row: equal to the places of others, or
+    disjoint.
+    """
     *outer, last = places
     sizes = [int(e.value) if isinstance(e, Const) else 0 for e in buffer.shape]
     row = isinstance(last, Ramp) and last.base == Const(0) and last.stride == Const(1) and last.lanes == sizes[-1]

@@ -1,4 +1,4 @@
-"""Expansion of "unroll" loops: one copy of the body an iteration, in order."""
+"""Expansion of "unroll" loops: one copy of the body for each iteration, in order."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ def unroll(kernel: Kernel) -> Kernel:
 
 
 def constant_extent(loop: For) -> int | None:
-    """The number of iterations, if the bounds show it: two literals, or one expression plus two literals."""
+    """Return the number of iterations, if the bounds show it: two literals, or one expression plus two literals."""
     (start, p), (stop, q) = offset(loop.start), offset(loop.stop)
     return max(0, q - p) if start == stop else None
 
 
 def expand(s: Stmt, values: Values) -> Stmt:
-    """The statement with variables replaced and "unroll" loops expanded."""
+    """Return the statement with variables replaced and "unroll" loops expanded."""
     unrolled = {p.var for p in loops_in(s) if p.kind == "unroll"}
     return _Expansion(unrolled | set(values)).stmt(s, values)
 
 
 @dataclass(slots=True)
 class _Node:
-    """An expression, those of its variables that may be replaced, and what it becomes, by their values."""
+    """An expression, its variables that may be replaced, and its results by their values."""
 
     expr: Expr
     names: tuple[str, ...]
@@ -50,7 +50,7 @@ class _Node:
 
 
 class _Expansion:
-    """One expansion.  What an expression becomes for some values is remembered: iterations share most of it."""
+    """One expansion.  Results are cached by the values of an expression's variables: iterations share most of them."""
 
     def __init__(self, replaced: set[str]) -> None:
         self._replaced = replaced
@@ -113,7 +113,7 @@ class _Expansion:
         return s if then is s.then and otherwise is s.otherwise else If(s.condition, then, otherwise)
 
     def _replace(self, e: Expr, values: Values) -> Expr:
-        """Put expressions in the place of variables, folding what becomes constant."""
+        """Replace variables by expressions, and fold results that become constant."""
         if isinstance(e, Const):
             return e
         if isinstance(e, Var):
@@ -130,7 +130,7 @@ class _Expansion:
         return made
 
     def _node(self, e: Expr) -> _Node:
-        """What is remembered of an expression (which is kept, so that its id stays its own)."""
+        """Return the cache entry of an expression (which is kept alive, so that its id stays unique)."""
         names: dict[str, None] = {}
         for o in operands(e):
             if isinstance(o, Var):

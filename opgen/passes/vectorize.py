@@ -4,14 +4,14 @@
       y[b + i] = x[b + i]                     y[ramp(b, 1, 8)] = x[ramp(b, 1, 8)]
 
 * A buffer allocated inside the loop gets a last dimension of one element a lane.
-* An `If` whose condition differs from lane to lane becomes a mask on loads and stores; nested conditions are and-ed.  A
-  mask is worked out before anything in the branch runs.  A store to a buffer of the loop's own becomes a select instead
-  (every lane owns its element, so nothing can race), and only for the conditions met since the allocation: what other
-  lanes hold there is never seen.
-  So does a masked store to a buffer in registers that was allocated outside the loop, of elements side by side.
-* A load that is the same for all lanes stays scalar where it is proved to be in bounds without the masks.
-* Loops inside must have the same bounds in all lanes; stores must differ from lane to lane, or have masks that leave
-  on one lane for an element.
+* An `If` whose condition differs from lane to lane becomes a mask on loads and stores; nested conditions are and-ed.
+  A mask is computed before anything in the branch runs.  A store to a buffer of the loop's own becomes a select
+  instead: every lane owns its element, so nothing can race.  The select has only the conditions met since the
+  allocation: nothing sees the values of other lanes.  So does a masked store of adjacent elements to a register
+  buffer that was allocated outside the loop.
+* A load that is the same for all lanes stays scalar if it is provably in bounds without the masks.
+* Loops inside must have the same bounds in all lanes.  Stores must differ from lane to lane, or have masks that leave
+  one active lane for an element.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ Shapes = Mapping[str, tuple[Expr, ...]]
 
 @dataclass(frozen=True)
 class _Registers:
-    """The buffers in registers around a loop, and those of all that get masked stores as selects."""
+    """Register buffers around a loop, and those that get masked stores as selects."""
 
     names: frozenset[str] = frozenset()
     selected: set[str] = field(default_factory=set)
@@ -106,7 +106,7 @@ def _find(s: Stmt, context: Context, shapes: Shapes, registers: _Registers) -> S
 
 
 def _filled(buffer: Buffer) -> Stmt:
-    """Zeros in every element: lanes that are never stored to are selected from, too."""
+    """Fill every element with zeros: selects also read lanes that are never stored to."""
     *sizes, width = buffer.shape
     lanes = int(width.value) if isinstance(width, Const) else 1
     counters = [f"{buffer.name}_{d}" for d in range(len(sizes))]
@@ -131,8 +131,10 @@ def _expand_loop(loop: For, context: Context, shapes: Shapes, registers: _Regist
 
 @dataclass(frozen=True)
 class _Scope:
-    """What surrounds a statement: values of names with lanes, the number of masks there were when a private buffer was
-    allocated, the masks in force, what is known without them, the shapes of buffers.
+    """Surroundings of a statement.
+
+    `values` are the values of names with lanes.  `private` has the number of masks at the allocation of each private
+    buffer.  `masks` are those in force; `context` has the facts known without them, and `shapes` those of buffers.
     """
 
     values: Mapping[str, Expr]
@@ -173,12 +175,12 @@ class _Vectorizer:
                 raise InternalError(f"a barrier inside the vector loop '{self._var}'")
 
     def _prefetch(self, s: Prefetch, scope: _Scope) -> Stmt:
-        """That of the first lane, whose line is that of the others or next to theirs."""
+        """Return the first lane's prefetch; the other lanes' lines are the same or adjacent."""
         first = {self._var: scope.values[self._var]}
         at = {n: e.base if isinstance(e, Ramp) else e for n, e in first.items()}
         indices = tuple(substitute_expr(i, at) for i in s.indices)
         if any(e.type.lanes > 1 for e in (self.expr(i, scope) for i in indices)):
-            return b.EMPTY  # each lane's is somewhere else
+            return b.EMPTY  # each lane's line is elsewhere
         return with_expressions(s, tuple(self.expr(i, scope) for i in indices))
 
     def _loop(self, s: For, scope: _Scope) -> Stmt:
@@ -212,7 +214,7 @@ class _Vectorizer:
         return b.block((then, self.stmt(s.otherwise, replace(scope, masks=(*scope.masks, opposite)))))
 
     def _remembered(self, condition: Expr, s: If, scope: _Scope) -> Stmt:
-        """A branch that changes what its condition reads: the mask is worked out once, and kept."""
+        """Return a branch that changes its condition's inputs: the mask is computed once, and kept."""
         names = (f"{self._var}_held_{n}" for n in count())
         name = next(n for n in names if n not in scope.shapes)
         buffer = Buffer(name, BOOL, (Const(self._lanes),), "register")
@@ -220,7 +222,7 @@ class _Vectorizer:
         return b.alloc(buffer, b.block((Store(name, (self._lane(),), condition), body)))
 
     def _nested(self, condition: Binary, then: Stmt, scope: _Scope) -> Stmt:
-        """What is the same in all lanes is tested around what is not, so that it stays a branch."""
+        """Test the condition that is the same in all lanes around the other one, so that it stays a branch."""
         outer, inner = condition.left, condition.right
         if self.expr(outer, scope).type.lanes != 1 and self.expr(inner, scope).type.lanes == 1:
             outer, inner = inner, outer
@@ -248,7 +250,9 @@ class _Vectorizer:
         )
 
     def _let(self, s: Let, scope: _Scope) -> Stmt:
-        """A value with lanes has no name: index arithmetic is put in place, anything else is kept in a buffer."""
+        """Inline index arithmetic with lanes, and keep any other value with lanes in a buffer: such values have no
+        names.
+        """
         value = self.expr(s.value, scope)
         if value.type.lanes == 1:
             inner = replace(scope, context=scope.context.with_let(s.var, value))
@@ -277,7 +281,7 @@ class _Vectorizer:
         return Store(s.buffer, indices, value, mask)
 
     def _distinct(self, buffer: str, indices: tuple[Expr, ...], scope: _Scope) -> bool:
-        """Whether lanes access elements side by side of a buffer in registers, in bounds whatever the masks are."""
+        """Return True if lanes access adjacent elements of a register buffer, in bounds whatever the masks are."""
         if buffer not in self._registers.names or not indices:
             return False
         *others, last = indices
@@ -304,7 +308,7 @@ class _Vectorizer:
     # Expressions ------------------------------------------------------------------------------------
 
     def expr(self, e: Expr, scope: _Scope) -> Expr:
-        """The expression for all lanes at once; scalar where all lanes agree."""
+        """Return the expression for all lanes at once; scalar if all lanes agree."""
         match e:
             case Const():
                 return e
@@ -355,7 +359,7 @@ class _Vectorizer:
         return v.binary(e.op, left, right, self._lanes)
 
     def _safe_divisor(self, divisor: Expr, scope: _Scope) -> Expr:
-        """1 in the lanes that are off, unless the divisor is known not to be 0 there."""
+        """Return the divisor with 1 in the inactive lanes, unless it is known not to be 0 there."""
         if isinstance(divisor, Const) or scope.context.proves(b.compare("gt", divisor, Const(0, divisor.type))):
             return divisor
         mask = v.conjunction(scope.masks)
@@ -387,7 +391,7 @@ class _Vectorizer:
         return Load(e.buffer, (*indices, self._lane()), e.dtype, v.conjunction((*masks, *own_masks)))
 
     def _all_in_bounds(self, buffer: str, indices: tuple[Expr, ...], scope: _Scope) -> bool:
-        """Whether all lanes' accesses of a buffer of the loop's own are in bounds whatever the masks are."""
+        """Return True if all lanes' accesses of a buffer of the loop's own are in bounds whatever the masks are."""
         for i, size in zip(indices, scope.shapes[buffer][:-1], strict=True):
             ends = [i]
             if isinstance(i, Ramp):
@@ -401,7 +405,7 @@ class _Vectorizer:
         return True
 
     def _in_bounds(self, buffer: str, indices: tuple[Expr, ...], scope: _Scope) -> bool:
-        """Whether an access is in bounds whatever the masks are."""
+        """Return True if an access is in bounds whatever the masks are."""
         return all(
             scope.context.proves(b.compare("ge", i, 0)) and scope.context.proves(b.compare("lt", i, size))
             for i, size in zip(indices, scope.shapes[buffer], strict=True)
@@ -409,7 +413,7 @@ class _Vectorizer:
 
 
 def _stores_first(s: Stmt, buffer: str) -> bool:
-    """Whether a statement begins by storing all of a buffer of one element a lane."""
+    """Return True if a statement begins with a store of all of a buffer that has one element a lane."""
     first = s.statements[0] if isinstance(s, Block) and s.statements else s
     if not isinstance(first, Store) or first.buffer != buffer or len(first.indices) != 1:
         return False
