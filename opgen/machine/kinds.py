@@ -14,11 +14,9 @@ TYPICAL_HERTZ = 3.7e9
 
 @dataclass(frozen=True)
 class Kind:
-    """Rates of a kind of CPU, for vectors of `vector_bytes`.
-
-    A core begins `per_cycle` multiply-adds in a cycle, and each takes `latency` cycles.  It reads `l3_per_cycle` bytes
-    in a cycle from the last cache; None means the typical rate.  `pairs_pay` is True unless its dot product of bfloat16
-    pairs takes at least as long as two multiply-adds.
+    """Of vectors of `vector_bytes`: multiply-adds that one core begins in a cycle, and cycles until one is done; bytes
+    that it reads in a cycle from the last cache, if that is not what is typical; whether its dot product of bfloat16
+    pairs, if it has one, takes less than the two multiply-adds that it does.
     """
 
     vector_bytes: int

@@ -53,7 +53,7 @@ def _visit(s: Stmt, context: Context, around: set[int]) -> Stmt:
 
 
 def tighten_loop(s: For, context: Context) -> Stmt:
-    """Return the loop with bounds for parts of its condition, or the same object."""
+    """Return the loop with parts of its condition turned into bounds, or the same object."""
     if s.kind != "serial" or not isinstance(s.body, If) or s.body.otherwise is not None:
         return s
     start, stop, kept = s.start, s.stop, []

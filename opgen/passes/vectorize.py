@@ -5,10 +5,10 @@
 
 * A buffer allocated inside the loop gets a last dimension of one element a lane.
 * An `If` whose condition differs from lane to lane becomes a mask on loads and stores; nested conditions are and-ed.
-  A mask is computed before anything in the branch runs.
-* A masked store to a buffer of the loop's own becomes a select instead: every lane owns its element, so nothing can
-  race.  The select has only the conditions met since the allocation: nothing sees the values of other lanes.
-* A masked store of adjacent elements to a register buffer that was allocated outside the loop becomes a select, too.
+  A mask is computed before anything in the branch runs.  A store to a buffer of the loop's own becomes a select
+  instead: every lane owns its element, so nothing can race.  The select has only the conditions met since the
+  allocation: nothing sees the values of other lanes.  So does a masked store of adjacent elements to a register
+  buffer that was allocated outside the loop.
 * A load that is the same for all lanes stays scalar if it is provably in bounds without the masks.
 * Loops inside must have the same bounds in all lanes.  Stores must differ from lane to lane, or have masks that leave
   one active lane for an element.

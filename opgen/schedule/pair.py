@@ -225,7 +225,7 @@ class _Copy:
 
     @property
     def in_place(self) -> bool:
-        """Return True if the words are read directly from the source, without a copy."""
+        """Return True if there is no copy: the words are read directly from the source."""
         return self.name == self.source.name
 
     @property

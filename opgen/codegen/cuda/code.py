@@ -1,4 +1,4 @@
-"""A piece of C expression, with what is needed to put it into a larger one."""
+"""C expressions as text, with the properties needed to put one into a larger one."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from opgen.dtypes import DType
 
 TERNARY, OR, AND, BITWISE, EQUALITY, RELATION, SUM, PRODUCT, UNARY, PRIMARY = range(10)
-"""Precedence, weakest first.  Bitwise operators never stand beside each other without parentheses."""
+"""Precedence, weakest first.  Adjacent bitwise operators always get parentheses."""
 
 Interval = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """C text; its precedence; the interval its value lies in (integers only); whether C takes it for an `int`."""
+    """C text; its precedence; the interval of its value (integers only); True if C takes it for an `int`."""
 
     text: str
     level: int = PRIMARY
@@ -22,7 +22,7 @@ class Code:
     is_literal: bool = False
 
     def at(self, level: int) -> str:
-        """The text where an operand of at least that precedence may stand."""
+        """Return the text in a place that takes an operand of at least that precedence."""
         return self.text if self.level >= level else f"({self.text})"
 
 
@@ -31,7 +31,7 @@ def infix(left: str, operator: str, right: str, level: int, interval: Interval |
 
 
 def exact_interval(op: str, a: Interval, b: Interval) -> Interval | None:
-    """Where the result lies if nothing wraps; None if nothing is known of it."""
+    """Return the interval of the result if nothing wraps; None if it is unknown."""
     match op:
         case "add":
             return a[0] + b[0], a[1] + b[1]

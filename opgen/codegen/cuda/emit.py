@@ -30,10 +30,10 @@ _MODEST = 2**20
 
 
 def emit(kernel: Kernel) -> CudaProgram:
-    """CUDA C source that means what the kernel says, and the steps of the host that runs it.
+    """Emit CUDA C source with the kernel's meaning, and the steps of the host that runs it.
 
     The source includes nothing and needs no header.  Raises `InternalError` for loops that CUDA cannot run as the loop
-    IR means them (see `nest`), and `DeviceLimitError` for more shared memory than a block can have.
+    IR defines them (see `nest`), and `DeviceLimitError` for more shared memory than a block can have.
     """
     return _Emitter(kernel).program()
 
@@ -120,7 +120,7 @@ class _Emitter:
 
 
 def _most_threads(block: Extents) -> int:
-    """How many threads a block has at most: what the compiler must leave registers for."""
+    """Return the greatest number of threads of a block: the compiler must leave registers for them."""
     sizes = [int(e.value) for e in block if isinstance(e, Const)]
     return min(MAX_THREADS, max(1, math.prod(sizes))) if len(sizes) == len(block) else MAX_THREADS
 

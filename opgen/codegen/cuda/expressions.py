@@ -1,8 +1,8 @@
 """Loop IR expressions as C expressions.
 
-Every expression is printed for one lane; a vector is as many C expressions.  Integer arithmetic is printed with C's
-operators where intervals show that nothing wraps (and, for divisions, that nothing is negative), else with a helper
-that wraps as the loop IR says: signed overflow is undefined in C.
+Every expression is printed for one lane; a vector is as many C expressions.  Integer arithmetic uses C's operators
+where intervals show that nothing wraps (and, for divisions, that nothing is negative).  Elsewhere it calls a helper
+that wraps as the loop IR does: signed overflow is undefined in C.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _C_FUNCTIONS = {"round": "rint", "abs": "fabs"}
 
 @dataclass
 class Scope:
-    """What the printer knows: identifiers, buffers by name, intervals of integer variables, the helpers used so far."""
+    """State of the printer: identifiers, buffers by name, intervals of integer variables, the helpers used so far."""
 
     names: Names
     buffers: dict[str, Buffer]

@@ -1,4 +1,4 @@
-"""The small device functions that emitted code calls, each with what it needs.
+"""The small device functions that emitted code calls, each with its dependencies.
 
 They are written in plain C with integer arithmetic where a rounding matters, so that a C++ compiler for the CPU gives
 the same bits; a GPU has instructions for two of them.  Only those in use are printed, in the order of this table.
@@ -55,7 +55,7 @@ def _arithmetic() -> dict[str, Helper]:
 
 
 def _of_elements(t: str, dtype: DType) -> dict[str, Helper]:
-    """Operations that have a value whatever the second operand is."""
+    """Return the operations that have a value for every second operand."""
     two, bits, wide = f"{t} a, {t} b", dtype.bits, "u32" if dtype.bits <= 32 else "u64"
     inside = f"b >= 0 && b < {bits}" if dtype.signed else f"b < {bits}"
     minus = f"if (b == -1) return sub_{t}(0, a);\n" if dtype.signed else ""

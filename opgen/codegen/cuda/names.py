@@ -1,8 +1,8 @@
 """C identifiers for names of the loop IR.
 
-Names come from specs, so anything may stand in them.  An identifier holds ASCII letters, digits and single underscores
-only, is no word of C++ or CUDA and none that the emitted source uses itself; and within one program two names never
-share one.
+Names come from specs and may contain any characters.  An identifier consists of ASCII letters, digits and single
+underscores.  It differs from the words of C++ and CUDA and from those that the emitted source uses itself.  Within one
+program two names never share an identifier.
 """
 
 from __future__ import annotations

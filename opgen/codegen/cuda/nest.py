@@ -1,4 +1,4 @@
-"""The shape of a launch: which loops are blocks and threads, how many of each, and whether CUDA can run them so.
+"""The shape of a launch: the loops that are blocks and threads, their numbers, and CUDA's rules for them.
 
 A nest is one statement with block or thread loops in it.  It becomes one device function, so that
 
@@ -40,17 +40,17 @@ _ONE = Const(1)
 
 
 def is_bound(s: Stmt) -> bool:
-    """Whether a statement is a block or thread loop."""
+    """Return True if a statement is a block or thread loop."""
     return isinstance(s, For) and s.kind.partition(".")[0] in ("block", "thread")
 
 
 def holds_bound(s: Stmt, group: str = "") -> bool:
-    """Whether block or thread loops (or only those of a group, "block" or "thread") are in a statement."""
+    """Return True if block or thread loops (or only those of a group, "block" or "thread") are in a statement."""
     return any(isinstance(p, For) and is_bound(p) and p.kind.startswith(group) for p in w.walk(s))
 
 
 def extent(loop: For) -> Expr:
-    """How many iterations a loop has (none if this is negative)."""
+    """Return the number of iterations of a loop (none if this is negative)."""
     return b.sub(loop.stop, loop.start)
 
 
@@ -61,7 +61,7 @@ class Nest:
     body: Stmt
     extents: dict[str, Expr]
     once: frozenset[str]
-    """Thread dimensions outside whose loops there are stores for thread 0 to do."""
+    """Thread dimensions with stores outside their loops, which thread 0 executes."""
 
     @property
     def grid(self) -> Extents:
@@ -76,7 +76,7 @@ class Nest:
         return x, y, z
 
     def needs_guard(self, loop: For) -> bool:
-        """Whether the launch may have more blocks or threads in a dimension than a loop has iterations."""
+        """Return True if the launch may have more blocks or threads in a dimension than a loop has iterations."""
         return extent(loop) != self.extents[loop.kind]
 
     @property
@@ -155,7 +155,7 @@ def _once(s: Stmt, kinds: frozenset[str], inside: frozenset[str], buffers: dict[
 
 
 def is_shared(buffer: Buffer) -> bool:
-    """Whether all threads of a block see the same copy."""
+    """Return True if all threads of a block see the same copy."""
     return buffer.space not in ("register", "stack", "tile")
 
 
@@ -172,7 +172,7 @@ def _check_block_order(s: Stmt) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a statement is: variables that differ between threads, whether threads part ways, thread loops around."""
+    """Surroundings of a statement: variables that differ between threads, diverging threads, thread loops around."""
 
     varying: frozenset[str] = frozenset()
     divergent: bool = False

@@ -1,8 +1,8 @@
-"""The host's part of a kernel: what runs on the host around the nests, and which statements become device functions.
+"""The host's part of a kernel: its work around the loop nests, and the statements that become device functions.
 
 A statement with block or thread loops in it is descended into, down to the outermost such loop, which is a nest.  A
-maximal run of statements without any is one function for one thread.  Memory of the space "heap" is the host's to
-allocate, so that its allocation and what is around it stay on the host.
+maximal run of statements without any is one function for one thread.  The host allocates memory of the space "heap", so
+its allocation and the statements around it stay on the host.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from opgen.loop.nodes import Alloc, Block, Buffer, Check, Expr, For, If, Let, Lo
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What encloses a statement on the host: variables with their values known there, and workspaces."""
+    """Surroundings of a statement on the host: variables with their values known there, and workspaces."""
 
     known: frozenset[str]
     buffers: dict[str, Buffer]
@@ -79,7 +79,7 @@ def partition(s: Stmt, context: Context, launch: MakeLaunch) -> tuple[Step, ...]
 
 
 def _is_hosts(s: Stmt) -> bool:
-    """Whether a statement runs on the host, with launches inside it."""
+    """Return True if a statement runs on the host, with launches inside it."""
     if isinstance(s, Alloc) and s.space == "heap":
         return True
     if is_bound(s) or isinstance(s, Alloc):
@@ -88,7 +88,7 @@ def _is_hosts(s: Stmt) -> bool:
 
 
 def _holds_hosts(s: Stmt) -> bool:
-    """Whether a statement holds what is for the host: memory of the space "heap", or a check."""
+    """Return True if a statement contains work for the host: memory of the space "heap", or a check."""
     return any(isinstance(p, Check) or (isinstance(p, Alloc) and p.space == "heap") for p in w.walk(s))
 
 

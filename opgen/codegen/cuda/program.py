@@ -1,7 +1,7 @@
-"""What the emitter hands over: CUDA C source, and what the host does with its functions.
+"""The emitter's output: CUDA C source, and the host's work with its functions.
 
 The host's part is a short program of steps.  Their expressions are loop IR over the kernel's parameters and the
-variables of enclosing steps; but for those of a `Demand` they never read memory, so that the host can evaluate them
+variables of enclosing steps.  Except for those of a `Demand` they never read memory, so that the host can evaluate them
 before anything runs.
 """
 
@@ -24,7 +24,7 @@ MAX_GRID = (2**31 - 1, 65535, 65535)
 MAX_SHARED_BYTES = 48 * 1024
 
 COMPILE_FLAGS = ("--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true")
-"""What a CUDA compiler must be told for the source to mean what the loop IR says: one rounding an operation."""
+"""Flags with which a CUDA compiler keeps the meaning of the loop IR: one rounding an operation."""
 
 
 class DeviceLimitError(UserError):
@@ -44,7 +44,7 @@ class Argument:
 class Launch:
     """One launch of an `extern "C" __global__` function.
 
-    The launch is left out if any extent is below 1.  `barriers` says whether the function waits at `__syncthreads`.
+    The launch is left out if any extent is below 1.  `barriers` is True if the function waits at `__syncthreads`.
     """
 
     function: str
@@ -90,8 +90,9 @@ class Workspace:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """Ends the program, with what the check reports, unless its condition holds.  Only here the host reads memory: one
-    element of some buffers, when all launches before are done.
+    """The end of the program, with the check's report, unless its condition holds.
+
+    This is the only step in which the host reads memory: one element of some buffers, after all earlier launches.
     """
 
     check: Check

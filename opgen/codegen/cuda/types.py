@@ -18,7 +18,7 @@ VALUE_TYPES = {
     FLOAT32: "f32",
     FLOAT64: "f64",
 }
-"""The C type of a value.  Types of memory alone (16-bit floating ones, all of at most 8 bits) are carried as bits."""
+"""The C type of a value.  Types of memory alone (16-bit floating ones, all of at most 8 bits) are kept as bits."""
 
 MEMORY_TYPES = VALUE_TYPES | {BOOL: "u8"}
 """The C type of an element in memory."""

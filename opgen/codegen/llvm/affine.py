@@ -78,7 +78,7 @@ def atom(ref: str) -> Poly:
 
 
 def poly(fn: Function, e: Expr) -> Poly:
-    """A scalar int64 expression as a polynomial; what is not a sum or product is emitted and stands for itself."""
+    """Return a scalar int64 expression as a polynomial; any part other than sums and products is emitted as an atom."""
     match e:
         case Var():
             known = fn.polys.get(e.name)
@@ -120,7 +120,7 @@ def lanes(fn: Function, e: Expr) -> Lanes:
 
 
 def _uniform(at: Lanes) -> bool:
-    """Whether all lanes are the same."""
+    """Return True if all lanes are the same."""
     return not at.step and not at.rest and not at.fixed
 
 
@@ -151,7 +151,7 @@ def total(fn: Function, a: Lanes, b: Lanes, factor: Poly) -> Lanes:
 
 
 def settled(at: Lanes) -> Lanes:
-    """The same lanes, with what is fixed in each as a step if it is one; else steps that are known are in it."""
+    """Return the same lanes, with fixed parts as a step if they form one; else with known steps included in them."""
     step = constant_of(at.step)
     if not at.fixed or step is None:
         return at
@@ -203,7 +203,7 @@ def _accumulate(fn: Function, sum_so_far: str, atoms: tuple[str, ...], coefficie
 
 
 def _hint(ref: str, what: str) -> str:
-    """A name for something made from a value: what that value was first made from, then what this is."""
+    """Return a name for a value made from another: the hint of that value's origin, then that of this one."""
     return f"{ref[1:].split('.', 1)[0]}.{what}"
 
 
@@ -238,5 +238,5 @@ def materialise_lanes(fn: Function, at: Lanes, count: int) -> str:
 
 
 def is_index(t: Type) -> bool:
-    """Whether a type is the scalar int64 of indices."""
+    """Return True if a type is the scalar int64 of indices."""
     return t.lanes == 1 and t.dtype.name == INDEX.dtype.name

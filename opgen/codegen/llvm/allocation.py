@@ -1,7 +1,8 @@
 """Memory of local buffers: on the stack, where LLVM promotes it to registers, or on the heap.
 
-What is on the heap comes from the C library, or out of a room that the caller gives (`Function.room`): there buffers
-lie one behind the other, and what was acquired last is released first.  A room is large enough (`room.py`).
+A buffer on the heap comes from the C library, or out of a workspace that the caller provides (`Function.room`).  In the
+workspace buffers are placed one after the other, and the last one acquired is released first.  The workspace is large
+enough (`room.py`).
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ def reserve(fn: Function, buffer: Buffer) -> str:
 
 
 def acquire(fn: Function, buffer: Buffer) -> str:
-    """A pointer to a buffer on the heap; if there is no memory the function frees what it holds and returns 1.
+    """Return a pointer to a buffer on the heap; without memory the function frees its blocks and returns 1.
 
-    A size that is negative or does not fit counts as no memory.  An empty buffer is valid.
+    A size that is negative or does not fit counts as a lack of memory.  An empty buffer is valid.
     """
     name = sanitised(buffer.name)
     return _acquired(fn, name, _bytes(fn, buffer, name))
@@ -71,10 +72,10 @@ def _from_room(fn: Function, room: Room, name: str, size: str) -> str:
 
 
 def blocks(fn: Function, s: Alloc) -> list[list[Buffer]]:
-    """The buffers of an allocation, neighbours of constant size together.
+    """Return the buffers of an allocation, neighbours of constant size together.
 
-    One block serves them all: the C library soon keeps a block of such a size for the next call, but gives parts of
-    several back to the system, and clearing their pages anew can take longer than the kernel.
+    One block serves them all: the C library soon keeps a block of such a size for the next call.  Parts of several
+    blocks go back to the system, and clearing their pages again can take longer than the kernel.
     """
     runs = [list(run) for _, run in groupby(s.buffers, lambda buffer: _size(fn, buffer) is not None)]
     return [part for run in runs for part in ([run] if _size(fn, run[0]) is not None else [[b] for b in run])]
@@ -109,7 +110,7 @@ def release(fn: Function) -> None:
 
 
 def leave(fn: Function, status: int = OUT_OF_MEMORY) -> None:
-    """Return before the end, freeing what is held."""
+    """Return from the function before its end, after freeing its blocks."""
     for block in reversed(fn.live if fn.room is None else ()):
         _free(fn, block)
     fn.writer.line(f"ret i32 {status}")
@@ -121,7 +122,7 @@ def _free(fn: Function, block: str) -> None:
 
 
 def _bytes(fn: Function, buffer: Buffer, name: str) -> str:
-    """The bytes to ask for: room to align, and a number that cannot be had where the size overflows."""
+    """Return the bytes to request, with space to align; an impossible number if the size overflows."""
     fixed, varying = buffer.dtype.bytes, []
     for extent in buffer.shape:
         p = poly(fn, extent)

@@ -27,9 +27,9 @@ def operand(fn: Function, e: Expr) -> Value:
 
 
 def narrowed(fn: Function, value: Value) -> Value | None:
-    """float32 rounded by the CPU's instruction; None where it has none for so many lanes.
+    """Round float32 with the CPU's instruction; return None where it has none for this number of lanes.
 
-    The instruction takes denormals for 0.  They are looked for, and where there are any, rounded by integer arithmetic.
+    The instruction flushes denormals to 0.  So the code tests for them and rounds them by integer arithmetic.
     """
     lanes, target = value.type.lanes, fn.module.target
     if lanes not in _REGISTERS or not all(target.has(f) for f in ("avx512bf16", "avx512vl", "avx512dq")):

@@ -21,9 +21,10 @@ HALF_PI = Fraction("1.5707963267948966192313216916397514420985846996875529104874
 
 @dataclass(frozen=True)
 class Format:
-    """A floating type: its bits are a sign, an exponent and `fraction` bits.  With these numbers of terms, what is left
-    out of a series is below a quarter of a unit in the last place; between `low` and `high` lie the arguments of exp
-    whose results are neither 0 nor infinite.
+    """A floating type: its bits are a sign, an exponent and `fraction` bits.
+
+    With these numbers of terms, the error of a truncated series is below a quarter of a unit in the last place.
+    Between `low` and `high` are the arguments of exp whose results are neither 0 nor infinite.
     """
 
     dtype: DType
@@ -49,7 +50,7 @@ class Format:
         return int(struct.unpack("<i" if narrow else "<q", struct.pack("<f" if narrow else "<d", value))[0])
 
     def parts(self, number: Fraction, count: int) -> list[float]:
-        """Numbers of this format, each the nearest to what is left of a number."""
+        """Split a number into numbers of this format, each the nearest to the rest of the number."""
         found: list[float] = []
         for _ in range(count):
             rest = float(number - sum(map(Fraction, found)))
@@ -58,7 +59,7 @@ class Format:
 
     @property
     def ln2(self) -> tuple[float, float]:
-        """log 2 in two parts, of which the first leaves room for a product with an exponent."""
+        """Return log 2 in two parts; the first has bits to spare for an exact product with an exponent."""
         high = Fraction(round(LN2 * 2 ** (self.fraction - 9)), 2 ** (self.fraction - 9))
         return float(high), float(LN2 - high)
 

@@ -1,8 +1,8 @@
 """LLVM IR to optimised IR, assembly and object code.
 
 The loop IR is already tiled, unrolled and vectorised, so LLVM's own loop unroller and vectorisers are off: they would
-only cost time and undo the schedule.  What is wanted from LLVM is promotion to registers, common subexpressions,
-hoisting, addressing and instruction scheduling.
+only cost time and undo the schedule.  LLVM's tasks are promotion to registers, common subexpressions, hoisting,
+addressing and instruction scheduling.
 
 In a kernel whose sizes are all numbers (`bound`) little of that is left to do: the emitter writes equal instructions
 once, and outside the loops in which they do not change.  The small helpers are inlined, local buffers become registers

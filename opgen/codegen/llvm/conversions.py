@@ -5,9 +5,9 @@ LLVM turns a bare `fptrunc` or `fpext` of half and bfloat into calls of function
 has instructions for float16 <-> float32 those are used, with the same results bit for bit (a NaN becomes quiet and
 keeps its upper bits).  AVX-512's instruction for bfloat16 flushes denormals: `bfloat16.py` sees to these.
 
-float64 goes to the 16-bit types through a float32 rounded to odd: an inexact float32 has its last bit set, so that the
-second rounding sees on which side the value was (24 bits are at least 2 more than the 11 or 8 of the result, and
-float32's denormals have as many bits to spare).
+float64 goes to the 16-bit types through a float32 rounded to odd.  An inexact float32 has its last bit set, so that the
+second rounding sees on which side the value was.  (24 bits are at least 2 more than the 11 or 8 of the result, and
+float32's denormals have as many bits to spare.)
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ _HELPERS: dict[str, tuple[str, str, str]] = {
   ret {float} %result
 """,
     ),
-    # uint64 to the same as what follows, which is for int64.
+    # uint64 to the same result as the code below, which is for int64.
     "uint64.odd": (
         "i64",
         "i64",
@@ -197,7 +197,7 @@ def _op(fn: Function, operation: str, value: Value, to: DType) -> Value:
 
 
 def _truth(fn: Function, value: Value) -> Value:
-    """Whether a value is not 0 (a NaN is not)."""
+    """Return a bool: a value is not 0 (a NaN is not)."""
     name, lanes = value.type.dtype.name, value.type.lanes
     scalar = scalar_type(name)
     ref = value.ref

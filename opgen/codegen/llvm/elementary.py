@@ -96,7 +96,10 @@ def _tanh(b: Body, x: str) -> str:
 
 
 def _lambert(terms: int) -> tuple[list[Fraction], list[Fraction]]:
-    """The polynomials p, q in z = x * x of tanh x = x + x z p / q, from x / (1 + z / (3 + z / (5 + ...)))."""
+    """Return polynomials p, q in z = x * x such that tanh x = x + x z p / q.
+
+    They come from the continued fraction x / (1 + z / (3 + z / (5 + ...))).
+    """
     p, q = [Fraction(1)], [Fraction(2 * terms - 1)]
     for k in range(terms - 1, 0, -1):
         shifted = [Fraction(0), *p]
@@ -110,7 +113,7 @@ def _at(coefficients: Sequence[Fraction], i: int) -> Fraction:
 
 
 _ERF_TERMS, _ERFC_TERMS, _ERF_IS_ONE = 18, 30, 6.0
-"""Of float64: what is left out is below a quarter of a unit in the last place."""
+"""Numbers of terms for float64: the truncation error is below a quarter of a unit in the last place."""
 
 
 def _erf(b: Body, x: str) -> str:
@@ -153,8 +156,9 @@ _ERF_FAR_TERMS = (
     0.0032651469,
     -0.00018170249,
 )
-"""p and q have the least greatest error, in units in the last place of erf, that these numbers of terms allow, 1.4
-of them with all roundings: by linear programming, the last bits by trial.
+"""p and q minimise the greatest error, in units in the last place of erf, for these numbers of terms.
+
+It is 1.4 with all roundings.  They were found by linear programming, the last bits by trial.
 """
 
 
@@ -194,13 +198,14 @@ def _decimal(number: Fraction) -> Decimal:
 
 
 _ATAN_TERMS = {"float32": 6, "float64": 12}
-"""What is left out is below a quarter of a unit in the last place."""
+"""Numbers of terms: the truncation error is below a quarter of a unit in the last place."""
 _EIGHTH, _THREE_EIGHTHS = math.tan(math.pi / 8), math.tan(3 * math.pi / 8)
 
 
 def _atan(b: Body, x: str) -> str:
-    """atan |x| is that of -1 / |x| and a quarter turn, of (|x| - 1) / (|x| + 1) and an eighth, or of |x|, whichever is
-    below tan(pi / 8); there it is q + q**3 p(q**2).
+    """Reduce atan |x| to an argument below tan(pi / 8), where it is q + q**3 p(q**2).
+
+    The argument is -1 / |x| (plus a quarter turn), (|x| - 1) / (|x| + 1) (plus an eighth), or |x|.
     """
     f = b.format
     sign = b.apply("and", b.to_integer(x), b.integer(-(1 << (f.dtype.bits - 1))))

@@ -12,9 +12,10 @@ sign-extended).  parallel_for is
 
 and calls `body` on ranges that together are [begin, end).
 
-Buffers on the heap come from the C library, or out of a `room` that the caller gives (`opgen.codegen.llvm.room` tells
-its size): then three more words follow the parameters, where the room is (at a multiple of 64 bytes), where the parts
-of a parallel loop's threads begin, and the bytes of each part.  Such a kernel allocates nothing, and its status is 0.
+Buffers on the heap come from the C library, or out of a workspace, `room`, that the caller provides
+(`opgen.codegen.llvm.room` computes its size).  Then three more words follow the parameters: the address of the
+workspace (a multiple of 64 bytes), that of the parts of a parallel loop's threads, and the bytes of each part.  Such a
+kernel allocates nothing, and its status is 0.
 
 The text is written directly, not through llvmlite's object model: that takes several times as long to build and print;
 here names come from the loop variables and buffers, equal instructions are written once, and the same kernel gives the
@@ -33,7 +34,7 @@ from opgen.loop.nodes import Check, Kernel, Type
 from opgen.loop.walk import loops_in, skeleton
 
 _ROOM = (("room", "ptr"), ("parts", "ptr"), ("part_bytes", "i64"))
-"""The words that tell where a room is."""
+"""The words that describe the caller's workspace."""
 _LIBRARY = frozenset(
     [
         "malloc",
@@ -62,7 +63,7 @@ _LIBRARY = frozenset(
 
 
 def entry_name(kernel: Kernel) -> str:
-    """The symbol of a kernel's entry; a function of the C library that the code may call is no name for it."""
+    """Return the symbol of a kernel's entry; it differs from functions of the C library that the code may call."""
     name = sanitised(kernel.name)
     return f"{name}_" if name.removesuffix("f") in _LIBRARY or name in _LIBRARY else name
 
@@ -70,7 +71,7 @@ def entry_name(kernel: Kernel) -> str:
 def emit(kernel: Kernel, target: Target, room: bool = False) -> str:
     """The LLVM IR of a kernel for a target; loops other than serial and parallel are refused (InternalError).
 
-    With `room` its buffers on the heap come out of memory that the caller gives.
+    With `room` its buffers on the heap come out of memory that the caller provides.
     """
     module = Module(entry_name(kernel), target)
     threaded = any(s.kind == "parallel" for s in loops_in(kernel.body))
@@ -101,7 +102,7 @@ def _attributes(target: Target) -> str:
 
 
 def _checks(kernel: Kernel) -> bool:
-    """Whether the kernel may end before its end."""
+    """Return True if the kernel may end before its end."""
     return any(isinstance(s, Check) for s in skeleton(kernel.body))
 
 

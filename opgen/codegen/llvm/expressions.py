@@ -52,7 +52,7 @@ _FLOAT_COMPARE = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt
 
 
 def evaluate(fn: Function, e: Expr) -> Value:
-    """Emit an expression; what is already there is not emitted again."""
+    """Emit an expression; a value that exists already is not emitted again."""
     match e:
         case Load():
             return loads.load(fn, e)
@@ -87,7 +87,7 @@ def evaluate(fn: Function, e: Expr) -> Value:
 
 
 def _sign(dtype: DType) -> str:
-    """How LLVM's instructions that order integers begin."""
+    """Return the prefix of LLVM's instructions that order integers of a type."""
     return "s" if dtype.is_int and dtype.signed else "u"
 
 

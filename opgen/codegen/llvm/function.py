@@ -1,4 +1,4 @@
-"""What is known while a module and one of its functions are emitted."""
+"""State of a module, and of one of its functions, while they are emitted."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Lanes(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A buffer in a function: its pointer, the distance of neighbours in each dimension (elements), what is promised.
+    """A buffer in a function: its pointer, the distance of neighbours in each dimension (elements), its promises.
 
     `alignment` is that of the pointer in bytes; nothing stores to a `readonly` one while the function runs.
     """
@@ -50,8 +50,10 @@ class Threads:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Memory of the caller's for buffers on the heap, as value names: where what is free begins; where the parts of a
-    parallel loop's threads begin, and the bytes of each.
+    """Workspace of the caller's for buffers on the heap, as value names.
+
+    The names are those of the beginning of the free part, of the parts of a parallel loop's threads, and of the bytes
+    of each.
     """
 
     top: str
@@ -61,8 +63,9 @@ class Room:
 
 @dataclass
 class Tiles:
-    """A buffer in tile registers: the nests on it by identity, the register of each tile, and what the registers for
-    operands hold, the one used longest ago first.
+    """A buffer in tile registers: the loop nests on it by identity, and the register of each tile.
+
+    It also has the contents of the registers for operands, least recently used first.
     """
 
     buffer: str
@@ -101,14 +104,16 @@ class Module:
 
 @dataclass(slots=True)
 class Function:
-    """A function being written: what its variables and buffers stand for, the heap blocks it must free, the
-    buffers it loads from, the elements' numbers at some indices, and their pointers, while the variables and the branch
-    stay the same (at `fixed` indices always); the buffer that is in tile registers, and how these are configured at the
+    """A function being written.
+
+    It has the values of its variables and buffers, the heap blocks it must free, and the buffers it loads from.  It has
+    the elements' numbers at some indices, and their pointers, while the variables and the branch stay the same (at
+    `fixed` indices always).  It has the buffer that is in tile registers, and the configuration of these at the
     function's entry.
 
     `evaluate` emits an expression; it is here so that addressing and arithmetic can use each other without importing
     each other.  `threads` is None where parallel loops run serially, `room` where buffers come from the C library.
-    `report` is where what a check reports is left; None where no check stands.
+    `report` is the place for a check's reported value; None without a check.
     """
 
     module: Module
@@ -130,7 +135,7 @@ class Function:
     report: str | None = None
 
     def move(self) -> None:
-        """To where other places are known: what was written in a branch or a loop may not stand before what follows."""
+        """Forget known places: an instruction written in a branch or a loop may not dominate the following code."""
         self.places.clear()
         self.addresses.clear()
         if self.tiles is not None:

@@ -1,6 +1,7 @@
 """Scalar functions, lane by lane.
 
-What hardware does exactly goes through LLVM's intrinsics; `elementary.py`, `powers.py` and `waves.py` have the others.
+Functions that hardware computes exactly use LLVM's intrinsics; `elementary.py`, `powers.py` and `waves.py` have the
+others.
 """
 
 from __future__ import annotations

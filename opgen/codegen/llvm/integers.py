@@ -1,6 +1,6 @@
 """Integer division that rounds towards minus infinity, from instructions that round towards zero.
 
-Dividing an unsigned integer, these are the quotient and remainder as they are; by 0 the quotient is the dividend.
+For unsigned integers the instructions' quotient and remainder are already right; by 0 the quotient is the dividend.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def remainder(fn: Function, a: Value, b: Value, divisor: int | None) -> str:
 
 
 def _divisor(fn: Function, of: Type, b: Value, divisor: int | None) -> tuple[str, str]:
-    """A divisor, 1 in place of 0 and -1, and whether it was -1 (empty: it never is)."""
+    """Return a divisor with 0 and -1 replaced by 1, and a flag that it was -1 (empty: it never is)."""
     w, (scalar, lanes) = fn.writer, _shape(b)
     flag, one = vector("i1", lanes), splat(scalar, "1", lanes)
     if not of.dtype.signed:
@@ -155,7 +155,7 @@ def unsigned_remainder(fn: Function, scalar: str, lanes: int, a: str, b: str, di
 
 
 def _but_zero(fn: Function, scalar: str, lanes: int, b: str) -> str:
-    """A divisor, 1 in place of 0: LLVM leaves a division by 0 undefined."""
+    """Replace a divisor of 0 by 1: LLVM leaves a division by 0 undefined."""
     w, t, flag = fn.writer, vector(scalar, lanes), vector("i1", lanes)
     zero, one = splat(scalar, "0", lanes), splat(scalar, "1", lanes)
     is_zero = w.pure("zero", f"icmp eq {t} {b}, {zero}")
@@ -167,7 +167,7 @@ def _top(scalar: str) -> str:
 
 
 def _borrow(fn: Function, scalar: str, lanes: int, a: str, b: str, quotient: str) -> str:
-    """-1 where a truncated quotient by a positive divisor lies above the true one, else 0."""
+    """Return -1 where a truncated quotient by a positive divisor is above the true one, else 0."""
     w, t = fn.writer, vector(scalar, lanes)
     back = w.pure("product", f"mul {t} {quotient}, {b}")
     remainder = w.pure("remainder", f"sub {t} {a}, {back}")
@@ -175,10 +175,10 @@ def _borrow(fn: Function, scalar: str, lanes: int, a: str, b: str, quotient: str
 
 
 def _truncated(fn: Function, scalar: str, lanes: int, a: str, b: str, divisor: int | None) -> tuple[str, str, str]:
-    """Quotient and remainder rounded towards zero, and whether rounding down gives one less.
+    """Return quotient and remainder rounded towards zero, and a flag that rounding down gives one less.
 
     The smallest integer by -1 overflows, which LLVM leaves undefined: a divisor of -1 is replaced by 1 and the quotient
-    negated, which wraps.  So is a divisor of 0, whose quotient counts for nothing and must do no harm.
+    negated, which wraps.  A divisor of 0 is replaced too; its quotient is unused and must do no harm.
     """
     w, t, flag = fn.writer, vector(scalar, lanes), vector("i1", lanes)
     zero, one, minus = (splat(scalar, n, lanes) for n in ("0", "1", "-1"))

@@ -11,7 +11,7 @@ from opgen.loop.nodes import Type
 
 
 def library_symbol(fn: Function, function: str, of: Type, arity: int) -> str:
-    """What is called for a function of `arity` arguments of a type: the library's, or a helper for all lanes."""
+    """Return the symbol for a function of `arity` arguments of a type: the library's, or a helper's for all lanes."""
     scalar = scalar_type(of.dtype.name)
     name = function + ("f" if scalar == "float" else "")
     types = ", ".join([scalar] * arity)

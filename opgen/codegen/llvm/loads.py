@@ -1,8 +1,8 @@
 """Loads: from lanes to the best access that touches nothing else.
 
-Lanes next to each other are one vector load (reversed if they run backwards); a few elements apart, a few vector loads
-that end exactly at the last lane, and a shuffle; at any other even distance, one load a lane; in general, LLVM's
-gather.  Masked loads are LLVM's masked intrinsics, which never touch memory of a lane that is off.
+Adjacent lanes are one vector load (reversed if they run backwards).  A few elements apart, they are a few vector loads
+that end exactly at the last lane, and a shuffle.  At any other even distance, they are one load a lane; in general,
+LLVM's gather.  Masked loads are LLVM's masked intrinsics, which never touch memory of a lane that is off.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def words(fn: Function, parts: Sequence[Expr]) -> str | None:
 
 
 def _read(fn: Function, memory: Memory, what: str, text: str) -> str:
-    """An instruction that reads a buffer (or works on what was read): shared where nothing stores to the buffer."""
+    """Emit an instruction that reads a buffer (or uses such a read): shared where nothing stores to the buffer."""
     hint = f"{memory.ref[1:].split('.', 1)[0]}.{what}"
     return fn.writer.once(hint, text) if memory.readonly else fn.writer.define(hint, text)
 
@@ -111,7 +111,7 @@ def _load_lanes(fn: Function, memory: Memory, at: Lanes, count: int) -> str:
 
 
 def _places(at: Lanes, count: int, off: Sequence[bool] | None) -> list[int | None] | None:
-    """How far from the base each lane lies (None where it is off anyway), if a few whole vectors hold all lanes."""
+    """Return each lane's distance from the base (None if the lane is off), if a few whole vectors hold all lanes."""
     step = constant_of(at.step)
     if at.rest or step is None or (not at.fixed and not 1 <= abs(step) <= _MOST_CHUNKS):
         return None
@@ -124,7 +124,7 @@ def _places(at: Lanes, count: int, off: Sequence[bool] | None) -> list[int | Non
 
 
 def _starts(places: Sequence[int], count: int) -> list[int]:
-    """Where the vectors begin that hold all places, and nothing before the first and behind the last."""
+    """Return the starts of vectors that hold all places, and nothing before the first and after the last."""
     starts: list[int] = []
     for place in sorted(places):
         if not starts or place >= starts[-1] + count:
@@ -149,7 +149,7 @@ def _load_chunks(fn: Function, memory: Memory, base: Poly, places: Sequence[int 
         else:
             lanes = {p: k for k, p in enumerate(found) if p is not None}
             chunk = _masked_load(fn, memory, at, count, _spread(fn, mask, count, lanes))
-        # The lanes that lie in this chunk come from it, the others stay as they are: at first 0 if they are off.
+        # The lanes in this chunk come from it, the others stay unchanged: at first 0 if they are off.
         if result:
             picks = [k if p is None else p + count for k, p in enumerate(found)]
             operands = f"{element} {result}, {element} {chunk}"
@@ -162,7 +162,7 @@ def _load_chunks(fn: Function, memory: Memory, base: Poly, places: Sequence[int 
 
 
 def _spread(fn: Function, mask: str, count: int, lanes: Mapping[int, int]) -> str:
-    """A mask of which lane i is lane `lanes[i]` of another, or off."""
+    """Return a mask whose lane i is lane `lanes[i]` of another, or off."""
     whole = vector("i1", count)
     order = listed("i32", [lanes.get(i, count) for i in range(count)])
     return fn.writer.pure("mask", f"shufflevector {whole} {mask}, {whole} zeroinitializer, <{count} x i32> {order}")
@@ -204,15 +204,17 @@ def _masked_load(fn: Function, memory: Memory, offset: Poly, count: int, mask: s
 
 
 def _may_be_folded(fn: Function, bits: int, count: int) -> bool:
-    """Whether LLVM may make one instruction of a masked load and masked arithmetic."""
+    """Return True if LLVM may make one instruction of a masked load and masked arithmetic."""
     target = fn.module.target
     masks = target.has("avx512vl") or (bits * count == 512 and target.has("avx512f"))
     return masks and bits >= 32 and bits * count in (128, 256, 512)
 
 
 def _apart(fn: Function, memory: Memory, whole: str, value: str) -> str:
-    """A loaded vector that stays an instruction of its own: what LLVM 22 folds into masked arithmetic it may unfold,
-    where registers are few, into a load without the mask, which reads beyond the end of an array.
+    """Keep a loaded vector a separate instruction, so that LLVM 22 does not fold it into masked arithmetic.
+
+    Where registers are few, LLVM may unfold it again into a load without the mask, which reads beyond the end of an
+    array.
     """
     return _read(fn, memory, "apart", f'call {whole} asm "", "=v,0"({whole} {value})')
 

@@ -1,9 +1,10 @@
-"""Multiply-adds of which a mask leaves out lanes, as one instruction where the CPU has masks.
+"""Multiply-adds in which a mask leaves out lanes, as one instruction where the CPU has masks.
 
-    fma(x[i if m], select(m, w, -0), acc)    ->    select(m, fma(x[i if m], w, acc), acc)
+fma(x[i if m], select(m, w, -0), acc)    ->    select(m, fma(x[i if m], w, acc), acc)
 
-LLVM makes a masked multiply-add of the second if it does not know the mask's value; of a known one it makes a blend,
-on the units that multiply.  So a known mask passes through an empty piece of assembly, once for a function.
+LLVM makes a masked multiply-add of the second form if it does not know the mask's value.  For a known one it makes a
+blend, which uses the multiplying units.  So a known mask passes through an empty piece of assembly, once for a
+function.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def left_out(e: Call) -> tuple[tuple[Expr, ...], tuple[bool, ...]] | None:
 
 
 def has_masks(fn: Function, of: Type) -> bool:
-    """Whether the CPU has masks for vectors of a type."""
+    """Return True if the CPU has masks for vectors of a type."""
     target, bits = fn.module.target, of.dtype.bits * of.lanes
     return of.lanes in (8, 16) and (target.has("avx512vl") or (bits == 512 and target.has("avx512f")))
 

@@ -51,7 +51,7 @@ def flattened(fn: Function, memory: Memory, indices: tuple[Expr, ...]) -> tuple[
 
 
 def _literal(e: Expr) -> object:
-    """What an index is that is the same wherever it stands, as those of registers are; None for any other."""
+    """Return the value of an index that is the same in all places, as those of registers are; None for any other."""
     match e:
         case Const() if e.type.lanes == 1:
             return e.value
@@ -62,7 +62,7 @@ def _literal(e: Expr) -> object:
 
 
 def changes(fn: Function, e: Expr) -> bool:
-    """Whether an expression reads what a store may change: another time it may have another value."""
+    """Return True if an expression reads memory that a store may change: it may have another value later."""
     return any(isinstance(n, Load) and not fn.memory(n.buffer).readonly for n in walk_expr(e))
 
 
@@ -87,7 +87,7 @@ def _flattened_anew(fn: Function, memory: Memory, indices: tuple[Expr, ...]) -> 
 
 
 def _terms(fn: Function, memory: Memory, indices: tuple[Expr, ...]) -> Iterator[tuple[Expr, Poly]]:
-    """What is multiplied to make an offset: each index by its stride, but `i // n, i % n` of a dimension of n as i."""
+    """Yield the factors of an offset: each index and its stride, but `i // n, i % n` of a dimension of n as i."""
     after, shape = 0, memory.buffer.shape
     spelt = [fn.named.get(i.name, i) if isinstance(i, Var) else i for i in indices]
     for n, (i, stride) in enumerate(zip(indices, memory.strides, strict=True)):
@@ -101,10 +101,10 @@ def _terms(fn: Function, memory: Memory, indices: tuple[Expr, ...]) -> Iterator[
 
 
 def address_of(fn: Function, memory: Memory, offset: Poly) -> tuple[str, int]:
-    """The pointer to an element, and its alignment in bytes.
+    """Return the pointer to an element, and its alignment in bytes.
 
-    What changes in outer loops is added first, the constant part last, each on its own.  Where a place is known (see
-    `flattened`), so is its pointer.
+    Terms that change in outer loops are added first, the constant part last, each on its own.  The pointer of a known
+    place (see `flattened`) is reused.
     """
     key = (memory.ref, id(offset))
     found = fn.addresses.get(key)
@@ -139,7 +139,7 @@ def _address_anew(fn: Function, memory: Memory, offset: Poly) -> tuple[str, int]
 
 
 def prefetch(fn: Function, s: Prefetch) -> None:
-    """Ask for a line to be brought into the second cache: the first is too small to wait in."""
+    """Request a line for the second cache: the first is too small to keep it until it is used."""
     at, _ = flattened(fn, fn.memory(s.buffer), s.indices)
     pointer, _ = address_of(fn, fn.memory(s.buffer), at.base)
     symbol = fn.module.declare("llvm.prefetch.p0", "void @llvm.prefetch.p0(ptr, i32, i32, i32)")

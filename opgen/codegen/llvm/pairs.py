@@ -15,7 +15,7 @@ _REGISTERS = (4, 8, 16)
 
 
 def word(fn: Function, e: Word) -> Value:
-    """The parts side by side: as they lie in memory, or interleaved."""
+    """Return the parts as one word: as they are in memory, or interleaved."""
     text, lanes = value_type(e.type), e.type.lanes
     if (ref := loads.words(fn, e.parts)) is not None:
         return Value(ref, e.type, text)

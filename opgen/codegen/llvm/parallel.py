@@ -1,11 +1,12 @@
 """The outermost parallel loop becomes a function over a range of its iterations.
 
     i32 kernel.y(captured..., i64 begin, i64 end)                 the loop over [begin, end); its status
-    void kernel.y.chunk(ptr context, i64 begin, i64 end)          what parallel_for calls: unpacks the context
+    void kernel.y.chunk(ptr context, i64 begin, i64 end)          called by parallel_for: unpacks the context
 
-The context lies on the caller's stack, in 64-bit words: first the status (0, or 1 once a range ran out of memory), then
-a word for each captured buffer and value.  Where buffers come out of a room, a range that allocates takes one more
-argument, its part of it; and three more words are where the parts begin, their bytes, and which are taken (`parts.py`).
+The context is on the caller's stack, in 64-bit words: first the status (0, or 1 once a range ran out of memory), then a
+word for each captured buffer and value.  If buffers come out of a workspace, a range that allocates takes one more
+argument, its part of it.  Three more words have the beginning of the parts, their bytes, and the bits of taken parts
+(`parts.py`).
 """
 
 from __future__ import annotations
@@ -23,23 +24,23 @@ from opgen.loop.walk import distinct_exprs, free_vars, walk
 
 EmitLoop = Callable[[Function, For, str, str], None]
 _PARTS = [("parts", "ptr"), ("part_bytes", "i64"), ("taken", "ptr")]
-"""The last words of the context of a loop whose ranges allocate out of a room."""
+"""The last words of the context of a loop whose ranges allocate out of a workspace."""
 
 
 @dataclass(frozen=True)
 class _Captured:
-    """What a loop's body uses of its surroundings, in the order of definition."""
+    """Values that a loop's body uses from its surroundings, in the order of definition."""
 
     values: tuple[tuple[str, Value], ...]
     buffers: tuple[Memory, ...]
     stored: frozenset[str]
     allocates: bool
     room: Room | None = None
-    """Where its own buffers come from; None: from the C library, or it has none."""
+    """Source of its own buffers; None: from the C library, or it has none."""
 
     @property
     def fails(self) -> bool:
-        """Whether a range may run out of memory."""
+        """Return True if a range may run out of memory."""
         return self.allocates and self.room is None
 
     @property
@@ -48,7 +49,7 @@ class _Captured:
 
 
 def outline(fn: Function, s: For, start: str, stop: str, emit_loop: EmitLoop) -> None:
-    """Emit a parallel loop: its functions, and the call of the one or the other where the loop stood."""
+    """Emit a parallel loop: its functions, and the call of one of them in place of the loop."""
     assert fn.threads is not None
     captured = _capture(fn, s)
     name = fn.module.symbol(sanitised(s.var))

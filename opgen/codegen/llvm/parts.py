@@ -1,8 +1,8 @@
-"""The parts of a room that the threads of a parallel loop take, one a piece of the loop at a time.
+"""The parts of a workspace that the threads of a parallel loop take, one a piece of the loop at a time.
 
-No more pieces run at once than there are threads, so there is a free part whenever a piece begins.  Which are taken is
-told by a bit each, in words that lie on the stack of the thread that started the loop; those beyond the number of
-threads are taken from the beginning.
+There are never more running pieces than threads, so there is a free part whenever a piece begins.  A bit for each part
+says that it is taken, in words on the stack of the thread that started the loop.  Bits beyond the number of threads are
+taken from the beginning.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """pow of float32 and float64, all lanes at once: exp(y * log |x|), with more digits in between than the result has.
 
-Errors are below 0.51 units in the last place of float32, which is computed in float64, and below 0.7 of float64; a
-power that can be represented is exact.  What IEEE 754 says of 0, infinities and NaN holds.  Of float64 the logarithm,
-2 artanh(f / (2 + f)), and the product are sums of two numbers (T. J. Dekker, "A Floating-Point Technique for Extending
-the Available Precision", 1971).
+Errors are below 0.51 units in the last place of float32, which is computed in float64, and below 0.7 of float64.  A
+power that can be represented is exact.  0, infinities and NaN follow IEEE 754.  For float64 the logarithm, 2 artanh(f /
+(2 + f)), and the product are sums of two numbers (T. J. Dekker, "A Floating-Point Technique for Extending the Available
+Precision", 1971).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from opgen.codegen.llvm.function import Function
 from opgen.codegen.llvm.types import Value
 
 _LOG_TERMS, _EXP_TERMS = 7, 10
-"""Terms of the series in a power of float32: what is left out is below 2**-36."""
+"""Terms of the series in a power of float32: the truncation error is below 2**-36."""
 _LONG_LOG_TERMS, _LONG_EXP_TERMS = 11, 15
-"""Of float64: what is left out is below 2**-64 of the logarithm, and below 2**-60."""
+"""The same for float64: the truncation error is below 2**-64 of the logarithm, and below 2**-60."""
 _TWO_THIRDS = Fraction(2, 3)
 
 
@@ -72,7 +72,7 @@ def _log_of_float(b: Body, x: str) -> str:
 
 
 def _exp_to_float(b: Body, x: str) -> str:
-    """In float64, within 2**-36 of the right one, of what is 0 or infinite in float32 no more than that it is."""
+    """Return exp in float64, within 2**-36; results that are 0 or infinite in float32 are only 0 or infinite."""
     f, narrow = b.format, FORMATS["float32"]
     low, high, shifter = b.number(narrow.low), b.number(narrow.high), b.number(f.shifter)
     x = b.where("olt", x, low, low, x)
@@ -141,7 +141,7 @@ def _product(b: Body, x: tuple[str, str], y: tuple[str, str]) -> tuple[str, str]
 
 
 def _long_exp(b: Body, x: str, rest: str) -> str:
-    """2**n * e**r, where e**r is 1 + r less its error, and what is small beside it."""
+    """Return 2**n * e**r, where e**r is 1 + r minus its error, plus small terms."""
     f = b.format
     shifter, one = b.number(f.shifter), b.number(1.0)
     shifted = b.fma(x, b.number(1 / math.log(2)), shifter)

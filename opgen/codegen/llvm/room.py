@@ -1,7 +1,7 @@
-"""How much room a kernel needs for its buffers on the heap, where they come out of memory that the caller gives.
+"""Size of the workspace that a kernel needs for its buffers on the heap, if the caller provides the memory.
 
-It mirrors `allocation.py`: each buffer takes whole lines, what is acquired last is released first, and each piece of a
-parallel loop that runs has a part of its own.
+It mirrors `allocation.py`: each buffer takes whole lines, and the last one acquired is released first.  Each running
+piece of a parallel loop has a part of its own.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ NOTHING = b.index(0)
 
 
 def room_of(kernel: Kernel) -> RoomNeeded | None:
-    """The room of a kernel as it is emitted; None if it depends on more than the parameters."""
+    """Return the workspace size of an emitted kernel; None if it depends on more than the parameters."""
     shared, each = _needed(kernel.body, False)
     known = {p.name for p in kernel.parameters}
     return RoomNeeded(shared, each) if free_vars(shared) | free_vars(each) <= known else None
 
 
 def _needed(s: Stmt, inside: bool) -> tuple[Expr, Expr]:
-    """What a statement needs, and what each thread of the parallel loops in it; `inside` such a loop there are none."""
+    """Return the bytes of a statement, and those of each thread of its parallel loops; `inside` one there are none."""
     forks = isinstance(s, For) and s.kind == "parallel" and not inside
     shared, each = NOTHING, NOTHING
     for part in parts(s):

@@ -1,4 +1,4 @@
-"""Parameters of the internal functions, with what can be promised about them."""
+"""Parameters of the internal functions, with their promises."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def scalar(fn: Function, name: str, of: Type, promise: str = "") -> str:
 
 
 def promised(p: Parameter) -> str:
-    """The interval that a parameter is promised to lie in, as an attribute."""
+    """Return the promised interval of a parameter, as an attribute."""
     if not p.dtype.is_int:
         return ""
     bits = p.dtype.bits

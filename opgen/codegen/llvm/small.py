@@ -1,8 +1,8 @@
-"""Numbers of at most 8 bits, a byte each in memory: of fewer the lowest bits count, and what is stored has no others.
+"""Numbers of at most 8 bits, a byte each in memory: narrower ones use the lowest bits, and stores clear the others.
 
-They are converted by integer arithmetic.  A floating number's magnitude, shifted to where float32 has exponent and
-fraction, is a float32 that a power of two brings to its value: denormals, too, as the product makes them normal.  The
-way back rounds as that to float16 does.
+They are converted by integer arithmetic.  A floating number's magnitude is shifted to the place of float32's exponent
+and fraction.  The result is a float32 that a power of two brings to its value: denormals, too, as the product makes
+them normal.  The way back rounds as the conversion to float16 does.
 """
 
 from __future__ import annotations

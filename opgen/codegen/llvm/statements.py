@@ -13,7 +13,7 @@ from opgen.loop.nodes import INDEX, Alloc, Barrier, Block, Check, For, If, Let, 
 from opgen.loop.status import FIRST_CHECK
 
 FOLDED = 2
-"""Up to this an element's number is scaled in an address, at no cost, whatever the element."""
+"""Scale up to which an address scales an element's number at no cost, for every element type."""
 
 
 def emit(fn: Function, s: Stmt) -> None:
@@ -107,7 +107,7 @@ def loop(fn: Function, s: For, start: str, stop: str) -> None:
 
 
 def _steps(m: Multiple, variable: str, start: str) -> bool:
-    """Whether a multiple of an innermost loop's variable is better added up; small ones are part of an address."""
+    """Return True if a multiple of an innermost loop's variable is better added up; addresses include small ones."""
     return m.of == variable and m.factor > FOLDED and not start.startswith("%")
 
 
@@ -130,7 +130,7 @@ def _if(fn: Function, s: If) -> None:
 
 
 def _check(fn: Function, s: Check) -> None:
-    """Where the condition does not hold the function leaves the value with the caller, and returns."""
+    """Emit a check: where the condition does not hold, the function reports the value to the caller and returns."""
     if fn.report is None:
         raise InternalError("a check where there is nobody to report to")
     w = fn.writer
@@ -144,7 +144,7 @@ def _check(fn: Function, s: Check) -> None:
 
 
 def _let(fn: Function, s: Let) -> None:
-    """Indices keep their structure under a name, so that addresses made from them share what they can."""
+    """Emit a `let`; indices keep their structure under a name, so that addresses made from them share terms."""
     if s.var.type == INDEX:
         value = poly(fn, s.value)
         fn.polys[s.var.name] = value

@@ -1,6 +1,6 @@
 """Stores: from lanes to the best access that touches nothing else.
 
-Lanes next to each other are one vector store (reversed if they run backwards); at any other even distance, one store a
+Adjacent lanes are one vector store (reversed if they run backwards).  At any other even distance, they are one store a
 lane; in general, LLVM's scatter.  Masked stores are LLVM's masked intrinsics, which never touch memory of a lane that
 is off; a lane known to be the only one is stored by itself.
 """

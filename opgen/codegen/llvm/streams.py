@@ -1,7 +1,7 @@
-"""Stores past the caches: whole vectors of a streamed buffer, where they lie at multiples of their size.
+"""Non-temporal stores: whole vectors of a streamed buffer at addresses that are multiples of their size.
 
-Whether they do is up to the address that a call gives, so there are two ways of storing, of which a branch takes one.
-Stores one after the other share it: code that a branch follows had better not be torn apart.
+The alignment depends on the address in a call, so a branch chooses between two ways of storing.  Consecutive stores
+share one branch, so that the code around them is not split into small blocks.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def runs(fn: Function, statements: Sequence[Stmt]) -> Iterator[Stmt | list[Store
 
 
 def suits(fn: Function, s: Store) -> bool:
-    """Whether a store is of a vector that lies at a multiple of its size if the buffer does."""
+    """Return True if a store is of a vector that is at a multiple of its size if the buffer is."""
     memory = fn.memory(s.buffer)
     if memory.buffer.space != "streamed" or s.mask is not None or not fn.module.target.is_x86:
         return False
@@ -47,7 +47,7 @@ def suits(fn: Function, s: Store) -> bool:
 
 
 def store(fn: Function, run: Sequence[Store]) -> None:
-    """Stores that suit, one after the other: what is stored, and where, comes before the branch."""
+    """Store a run of suitable stores: their values and addresses come before the branch."""
     w = fn.writer
     lines, sizes = [], set()
     for s in run:
@@ -75,7 +75,7 @@ def store(fn: Function, run: Sequence[Store]) -> None:
 
 
 def _aligned(fn: Function, buffers: set[tuple[str, int]]) -> str:
-    """Whether buffers lie at multiples of sizes: asked once, before any loop."""
+    """Return a bool: buffers are at multiples of sizes; tested once, before any loop."""
     pure, found = fn.writer.pure, "true"
     for ref, size in sorted(buffers):
         place = pure("place", f"ptrtoint ptr {ref} to i64")
@@ -86,7 +86,7 @@ def _aligned(fn: Function, buffers: set[tuple[str, int]]) -> str:
 
 
 def settle(fn: Function) -> None:
-    """Before a function returns: what it stored past the caches is seen in order with what follows."""
+    """Order non-temporal stores before the following code, ahead of a function's return."""
     if fn.module.target.is_x86 and any(m.buffer.space == "streamed" for m in fn.memories.values()):
         symbol = fn.module.declare("llvm.x86.sse.sfence", "void @llvm.x86.sse.sfence()")
         fn.writer.line(f"call void {symbol}()")

@@ -26,7 +26,7 @@ TILES = "amx-bf16"
 
 
 def _llvm() -> Any:
-    """LLVM's interface: a target can be told of, and its code run, where LLVM is not installed."""
+    """Return LLVM's interface; without LLVM, a target can still be described, and its code run."""
     import llvmlite.binding
 
     return llvmlite.binding
@@ -36,7 +36,7 @@ def _llvm() -> Any:
 class Target:
     """A machine: LLVM's triple, CPU and features (`+avx2,-fma,...`), and how hard to optimise (0 to 3).
 
-    `numbers` are those of the CPU for the scheduler, where they are known; they do not change what LLVM makes of IR.
+    `numbers` are those of the CPU for the scheduler, where they are known; they do not change LLVM's output.
     """
 
     triple: str
@@ -78,12 +78,12 @@ class Target:
         return self.triple.startswith(("x86_64", "i686"))
 
     def has(self, feature: str) -> bool:
-        """Whether the CPU has a feature, by LLVM's name for it."""
+        """Return True if the CPU has a feature, by LLVM's name for it."""
         return feature in _feature_set(self.cpu, self.features)
 
     @property
     def converts_float16(self) -> bool:
-        """Whether there are instructions for float16 <-> float32, that round and keep NaNs as IEEE 754 asks."""
+        """Return True if there are float16 <-> float32 instructions that round and keep NaNs as IEEE 754 requires."""
         return self.has("f16c") if self.is_x86 else self.triple.startswith(("aarch64", "arm64"))
 
     @property
@@ -100,22 +100,22 @@ class Target:
 
     @property
     def vector_registers(self) -> int:
-        """How many vector registers the architecture has."""
+        """Return the number of vector registers of the architecture."""
         return 16 if self.is_x86 and not self.has("avx512f") else 32
 
     @property
     def has_pairs(self) -> bool:
-        """Whether there is the dot product of bfloat16 pairs."""
+        """Return True if there is the dot product of bfloat16 pairs."""
         return self.has("avx512bf16") and self.has("avx512vl")
 
     @property
     def has_quads(self) -> bool:
-        """Whether there is the dot product of four bytes, and the vectors that schedules make are such registers."""
+        """Return True if there is the dot product of four bytes, on vectors of the size that schedules make."""
         return (self.has("avx512vnni") and self.has("avx512vl")) or (self.has("avxvnni") and not self.has("avx512f"))
 
     @property
     def has_tiles(self) -> bool:
-        """Whether there is a matrix unit for tiles of bfloat16 pairs."""
+        """Return True if there is a matrix unit for tiles of bfloat16 pairs."""
         return self.has("amx-tile") and self.has(TILES)
 
     def without_tiles(self) -> Target:
@@ -143,7 +143,7 @@ def _initialise() -> None:
     """Register LLVM's targets, for the whole process, and switch two things off there.
 
     Loop strength reduction takes five times as long as all the rest of code generation on unrolled register tiles (64
-    of 75 ms for a tile of 28 accumulators in nine bodies) and changes their speed by less than the noise.  The search
+    of 75 ms for a tile of 28 accumulators in nine bodies).  It changes their speed by less than the noise.  The search
     for stores to be merged takes the square of the number of stores in a block, and finds none: they are vectors.
     """
     _llvm().initialize_all_targets()

@@ -1,8 +1,8 @@
 """Buffers in space "tile" in the registers of a matrix unit (AMX), and tile loops as its instructions.
 
-A CPU has eight such registers, of up to 16 rows of 64 bytes: as many as a buffer has tiles hold sums, the others hold
-what is multiplied.  Their sizes are configured at the entry of a function, and they are released at its end.  On a CPU
-without, or where a nest is not what the unit does, the buffer is memory and the loops are loops.
+A CPU has eight such registers, of up to 16 rows of 64 bytes.  A buffer's tiles take one each for sums; the others hold
+operands.  Their sizes are configured at the entry of a function, and they are released at its end.  On a CPU without
+the unit, or for a loop nest that it cannot execute, the buffer is memory and the loops are loops.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def plan(fn: Function, s: Alloc) -> Tiles | None:
 
 
 def _nests(s: Stmt, buffer: str) -> Iterator[Stmt]:
-    """The outermost tile loops that touch a buffer, and whatever else touches it."""
+    """Yield the outermost tile loops that touch a buffer, and any other statement that touches it."""
     if isinstance(s, For) and s.kind == "tile":
         if any(_touches(p, buffer) for p in walk(s)):
             yield s
@@ -66,7 +66,7 @@ def _touches(s: Stmt, buffer: str) -> bool:
 
 
 def _possible(fn: Function, s: Alloc, o: Operation) -> bool:
-    """Whether a nest is within the registers' size, and what it touches in memory lies in rows."""
+    """Return True if a nest fits the registers' size, and its operands in memory are in rows."""
     if max(o.rows, o.columns) > EDGE:
         return False
     match o:
@@ -81,7 +81,7 @@ def _possible(fn: Function, s: Alloc, o: Operation) -> bool:
 
 
 def _in_rows(fn: Function, s: Alloc, region: Region) -> bool:
-    """Whether neighbours in a row are neighbours in memory, which is there before the tiles are."""
+    """Return True if neighbours in a row are neighbours in memory that exists before the tiles do."""
     if region.buffer == s.buffer.name or region.buffer not in fn.memories:
         return False
     return constant_of(_step(fn, region.buffer, region.columns)) == _width(fn, region.buffer)
@@ -93,7 +93,7 @@ def _width(fn: Function, buffer: str) -> int:
 
 
 def _tile(buffer: str, o: Operation) -> tuple[int, ...] | None:
-    """Which tile of the buffer a nest works on."""
+    """Return the indices of the buffer's tile that a nest works on."""
     region = o.source if isinstance(o, Move) and o.source.buffer == buffer else o.target
     *others, row, column = region.first
     steps = region.rows[-2:] == (1, 0) and region.columns[-2:] == (0, 1)
@@ -218,7 +218,7 @@ def _base(fn: Function, region: Region) -> Poly:
 
 
 def _step(fn: Function, buffer: str, steps: tuple[int, ...]) -> Poly:
-    """How many elements apart rows or columns are."""
+    """Return the distance of rows or columns in elements."""
     total: Poly = {}
     for step, stride in zip(steps, fn.memory(buffer).strides, strict=True):
         total = plus(total, times(fn, stride, constant(step)))

@@ -1,7 +1,7 @@
-"""How values of the loop IR are spelt in LLVM: types, literals, names.
+"""LLVM spelling of the loop IR's values: types, literals, names.
 
-A bool is `i1` as a value and `i8` (0 or 1) in memory.  Signed and unsigned integers are alike: instructions tell them
-apart.  Types of memory alone (float16, bfloat16, those of at most 8 bits) are integers everywhere: the loop IR only
+A bool is `i1` as a value and `i8` (0 or 1) in memory.  Signed and unsigned integers are alike: instructions distinguish
+them.  Types of memory alone (float16, bfloat16, those of at most 8 bits) are integers everywhere.  The loop IR only
 loads, stores, selects and casts them, and LLVM's own conversions of `half` and `bfloat` call functions that need not
 exist.
 """
@@ -153,6 +153,6 @@ def bfloat16_bits(value: float) -> int:
 
 
 def sanitised(name: str) -> str:
-    """The name with everything but letters, digits and underscores replaced, so that it can stand in any symbol."""
+    """Replace everything but letters, digits and underscores, so that the name can be part of any symbol."""
     clean = re.sub(r"[^A-Za-z0-9_]", "_", name)
     return clean if clean and not clean[0].isdigit() else f"_{clean}"

@@ -1,8 +1,8 @@
-"""sin and cos of float32 and float64, all lanes at once; of great numbers the C library's.
+"""sin and cos of float32 and float64, all lanes at once; for great numbers the C library's.
 
-The argument less the nearest multiple of pi / 2, which is subtracted in three parts (W. J. Cody and W. Waite, "Software
-Manual for the Elementary Functions", 1980), is below pi / 4, where a few terms are enough.  The first difference is
-exact, the others are rounded once.  Errors are below 1.7 units in the last place.  The library is asked only where one
+The argument minus the nearest multiple of pi / 2 is below pi / 4, where a few terms are enough.  It is subtracted in
+three parts (W. J. Cody and W. Waite, "Software Manual for the Elementary Functions", 1980).  The first difference is
+exact, the others are rounded once.  Errors are below 1.7 units in the last place.  The library is called only where one
 of the lanes is great, and its result is taken in those lanes alone, so that no result depends on other lanes.
 """
 
@@ -20,7 +20,7 @@ from opgen.codegen.llvm.types import Value, vector
 from opgen.loop.nodes import Type
 
 WAVES = {"sin": 0, "cos": 1}
-"""The functions, and how many quarters of a turn each is ahead of the sine."""
+"""The functions, and the number of quarter turns by which each leads the sine."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def _wave(b: Body, function: str, x: str) -> str:
 
 
 def _in_quarters(b: Body, size: str, ahead: int) -> tuple[str, str]:
-    """The value but for its sign, and how many quarters of a turn, of which the second bit says the sign."""
+    """Return the value without its sign, and the number of quarter turns, whose second bit is the sign."""
     reach, shifter = _REACHES[b.format.dtype.name], b.number(b.format.shifter)
     shifted = b.fma(size, b.number(2 / math.pi), shifter)
     count, rest = b.apply("fsub", shifted, shifter), size

@@ -1,9 +1,9 @@
 """The text of one LLVM function while it is written.
 
-Every value and block has a name made of a hint and, from the second time on, a number: the same kernel gives the
-same bytes.  Instructions without effects go through `pure`, which returns the earlier value when the same instruction
-already stands where it dominates, and writes a new one before the outermost loop in which its operands do not change:
-unrolled code shares its address arithmetic, and LLVM has less to read and nothing to move.
+Every value and block has a name made of a hint and, from the second time on, a number: the same kernel gives the same
+bytes.  Instructions without effects go through `pure`.  It returns the earlier value if the same instruction dominates.
+Otherwise it writes a new one before the outermost loop in which its operands do not change: unrolled code shares its
+address arithmetic, and LLVM has less to read and nothing to move.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ class Multiple(NamedTuple):
 
 
 class Loop(NamedTuple):
-    """What is written before a loop's first instruction, the number of scopes around the loop, the multiples made in
-    its body, and the loops in it.
+    """State of a loop: the lines before its first instruction and the number of scopes around it.
+
+    It also has the multiples made in its body, and the loops in it.
     """
 
     before: list[str]
@@ -69,7 +70,7 @@ class Writer:
         return ref
 
     def depth(self, ref: str) -> int:
-        """How many loops there are around a value."""
+        """Return the number of loops around a value."""
         return self.order[ref] >> _DEPTH
 
     def line(self, text: str) -> None:
@@ -129,7 +130,7 @@ class Writer:
         return ref
 
     def first(self, text: str) -> None:
-        """A line at the beginning of the function, for what needs no values."""
+        """Write a line at the beginning of the function, for an instruction that needs no values."""
         self._allocas.append("  " + text)
 
     def label(self, name: str) -> None:
@@ -147,7 +148,7 @@ class Writer:
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """What is written within does not dominate what follows: `pure` forgets it at the end."""
+        """Open a scope whose values do not dominate the following code: `pure` forgets them at the end."""
         self._scopes.append([])
         try:
             yield
