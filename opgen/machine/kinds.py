@@ -68,16 +68,15 @@ def kind_of(cpu: str, vector_bytes: int) -> Kind | None:
 
 
 def pairs_pay(cpu: str, vector_bytes: int) -> bool:
-    """Return True if a dot product of bfloat16 pairs takes less time than two multiply-adds; unknown CPUs count as
-    such.
-    """
+    """Return True if a dot product of bfloat16 pairs takes less time than two multiply-adds, as on unknown CPUs."""
     kind = kind_of(cpu, vector_bytes)
     return kind is None or kind.pairs_pay
 
 
 def assumed(cpu: str, vector_bytes: int, hertz: float | None) -> tuple[dict[str, Number], str]:
-    """Return all numbers of an unmeasured CPU: typical ones, its rates by kind and clock; and the assumption in
-    words.
+    """Return all numbers of an unmeasured CPU, and the assumption in words.
+
+    The numbers are typical ones, with rates by kind and clock.
     """
     values = flatten(typical(vector_bytes))
     clock = TYPICAL_HERTZ if hertz is None else hertz

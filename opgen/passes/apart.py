@@ -17,8 +17,9 @@ from opgen.loop.walk import declared_in, distinct_exprs, skeleton, stores, touch
 
 @dataclass(frozen=True)
 class Apart:
-    """A kernel in two: `first` runs once, on constants; its outputs are the last inputs of `then`, which runs each
-    time.
+    """A kernel in two: `first` runs once, on constants, and `then` each time.
+
+    The outputs of `first` are the last inputs of `then`.
     """
 
     first: Kernel

@@ -56,8 +56,9 @@ def _block(s: Block, inputs: set[str]) -> Stmt:
 
 
 def _paired_loads(statements: Sequence[Stmt], inputs: set[str]) -> Loads:
-    """Return a replacement for each load that has a partner in a block's stores, is in such a pair, or is a lane
-    later.
+    """Return replacements of strided loads.
+
+    These are loads with a partner in a block's own stores, loads in such a pair, and loads that begin a lane later.
     """
     every = [e for s in statements if isinstance(s, Store) for part in expressions(s) for e in walk_expr(part)]
     parts = {part for e in every if isinstance(e, Word) for part in e.parts}  # one load of words, as it is in memory
@@ -83,9 +84,7 @@ def _paired_loads(statements: Sequence[Stmt], inputs: set[str]) -> Loads:
 
 
 def _one_further(e: Load, even: Load, odd: Load) -> bool:
-    """Return True if a load is that of the even elements, begun one lane later, and all lanes of all loads are
-    active.
-    """
+    """Return True if a load is that of the even elements, begun one lane later, without masks on any of the three."""
     return _distance(even, e) == STEP and all(p.type == e.type and p.mask is None for p in (e, even, odd))
 
 

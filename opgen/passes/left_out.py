@@ -79,8 +79,9 @@ def _loosened(e: Expr, condition: Expr, shapes: Shapes) -> Expr:
 
 
 def _inside(e: Load, shape: tuple[Expr, ...]) -> list[bool] | None:
-    """Return whether each lane is in bounds along the last dimension; None if lanes are not numbers along that
-    alone.
+    """Return for each lane whether it is in bounds along the last dimension.
+
+    None if lanes are not constants along that dimension alone.
     """
     *others, last = e.indices
     size = shape[-1]

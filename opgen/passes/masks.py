@@ -83,9 +83,7 @@ def _store(s: Store, context: Context, local: Buffers) -> Stmt:
         return s
 
     def unmasked(e: Expr) -> Expr:
-        """Drop the mask of a load under the same mask: the same value where it holds; elsewhere the value is not
-        used.
-        """
+        """Drop the mask of a load under the same mask: where the mask is off, the value is not used."""
         if isinstance(e, Load) and (e.buffer, e.indices, e.mask) == (s.buffer, s.indices, s.mask):
             return Load(e.buffer, e.indices, e.dtype)
         return e

@@ -112,8 +112,9 @@ class _Swizzle:
     # Statements -------------------------------------------------------------------------------------
 
     def whole(self, s: Stmt) -> Stmt:
-        """Return the scope of the buffer, reordered; before any access to a part of a vector, all vectors are
-        restored.
+        """Return the scope of the buffer, reordered.
+
+        Before any access to a part of a vector, all vectors are restored.
         """
         statements = s.statements if isinstance(s, Block) else (s,)
         end = next((i for i, p in enumerate(statements) if not self._all_whole(p)), len(statements))
@@ -167,9 +168,7 @@ class _Swizzle:
         return with_operands(e, tuple(self._ordered(o) for o in operands(e)))
 
     def _composed(self, e: Shuffle) -> Expr:
-        """Return a shuffle and the reordering of its lanes as one; operands that are shuffled or own are reordered,
-        too.
-        """
+        """Return a shuffle and the reordering of its lanes as one; operands that are shuffled are reordered, too."""
         inner = [isinstance(o, Shuffle) or self._loads_own(o) for o in (e.left, e.right)]
         wide = e.left.type.lanes
         if any(inner) and wide != self.lanes:
@@ -180,8 +179,9 @@ class _Swizzle:
         return Shuffle(sides[0], sides[1], tuple(moved))
 
     def _natural(self, e: Expr) -> Expr:
-        """Return an expression to store elsewhere, with loads of the buffer restored, as part of a shuffle where
-        possible.
+        """Return an expression to store elsewhere, with loads of the buffer restored.
+
+        A shuffle of such loads restores them itself.
         """
         if self._is_own(e):
             return Shuffle(e, e, self.back)

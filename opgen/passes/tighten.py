@@ -43,9 +43,7 @@ def _find(s: Stmt, around: set[int]) -> bool:
 
 
 def _visit(s: Stmt, context: Context, around: set[int]) -> Stmt:
-    """Visit only the statements in `around`, which have loops that may be tightened: no facts are derived for
-    others.
-    """
+    """Tighten the loops in the statements `around`; no facts are derived for others."""
     if id(s) not in around:
         return s
     new = with_parts(s, tuple(_visit(p, c, around) for p, c in entered(s, context)))

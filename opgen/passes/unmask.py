@@ -93,9 +93,7 @@ def _accesses(s: Stmt, name: str) -> Iterator[tuple[Places, Expr | None, Expr | 
 
 
 def _apart(places: Places, buffer: Buffer) -> bool:
-    """Return True if places are literals and cover all elements of a row: equal to the places of others, or
-    disjoint.
-    """
+    """Return True if places are literals and cover whole rows: they are equal to other places, or disjoint."""
     *outer, last = places
     sizes = [int(e.value) if isinstance(e, Const) else 0 for e in buffer.shape]
     row = isinstance(last, Ramp) and last.base == Const(0) and last.stride == Const(1) and last.lanes == sizes[-1]

@@ -250,9 +250,7 @@ class _Vectorizer:
         )
 
     def _let(self, s: Let, scope: _Scope) -> Stmt:
-        """Inline index arithmetic with lanes, and keep any other value with lanes in a buffer: such values have no
-        names.
-        """
+        """Inline index arithmetic with lanes, and keep other values with lanes in a buffer: they have no names."""
         value = self.expr(s.value, scope)
         if value.type.lanes == 1:
             inner = replace(scope, context=scope.context.with_let(s.var, value))

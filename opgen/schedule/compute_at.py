@@ -103,9 +103,7 @@ class _ComputeAt:
             raise self.refuse(f"it is also read outside '{self.at}'", "choose a loop around all that reads it")
 
     def _places(self, s: Stmt) -> tuple[Block, int, int]:
-        """Return the innermost block with both the statement that writes the buffer and, later, the loop; and their
-        indices.
-        """
+        """Return the innermost block that writes the buffer before the loop, and the indices of both statements."""
         if isinstance(s, Block):
             writing = [i for i, p in enumerate(s.statements) if any(w.buffer == self.name for w in stores(p))]
             reading = [i for i, p in enumerate(s.statements) if self.at in _loop_names(p)]

@@ -192,8 +192,9 @@ def _reads(e: Expr) -> Iterator[Load]:
 
 
 def _rewritten(s: Stmt, loop: str, old: Store, new: Store, start: Expr) -> Stmt | None:
-    """Return a statement whose sum has other terms and begins with `start`; None if it did not begin with 0 just
-    before.
+    """Return a statement whose sum has other terms and begins with `start`.
+
+    None if the sum did not begin with 0 just before.
     """
     if isinstance(s, Block):
         place = next(i for i, p in enumerate(s.statements) if holds_loop(p, loop))

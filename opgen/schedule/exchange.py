@@ -19,18 +19,14 @@ from opgen.schedule.errors import ScheduleError
 
 
 def require_no_exchange(kernel: Kernel, step: str, loop: str) -> None:
-    """Refuse a loop given to blocks or threads if one thread writes data that another one then reads in the same
-    launch.
-    """
+    """Refuse a loop given to blocks or threads if one thread reads data that another one writes in the same launch."""
     reason = _within(kernel.body, Context.of(kernel), loop, launched=False)
     if reason is not None:
         raise ScheduleError(f"{step} {loop}: {reason}, and its threads would not wait", "leave the loop to the host")
 
 
 def _within(s: Stmt, context: Context, loop: str, launched: bool) -> str | None:
-    """Return a description of the data that threads would exchange in launches that hold the loop; None if there is
-    none.
-    """
+    """Return a description of the data that threads would exchange in launches that hold the loop, or None."""
     inside = list(loops_in(s))
     if not any(p.kind.startswith("thread") for p in inside):
         return None

@@ -131,8 +131,8 @@ class _Fill:
             )
 
     def _followed(self, rows: Sequence[For], path: Sequence[For]) -> tuple[Mapping[str, Expr], int]:
-        """Return the values of the copy's loops where the nest reads a row, and the number of dimensions that select
-        the row.
+        """Return the values of the copy's loops at the read of a row, and the number of dimensions that select the
+        row.
         """
         around = {s.var: s for s in path}
         prefixes = {e.indices for e in loads(path[-1].body) if e.buffer == self.buffer}

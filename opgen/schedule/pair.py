@@ -1,6 +1,4 @@
-"""pair: dot-product packing: two bfloat16 steps of a reduction in one, or four of bytes, over inputs copied as
-words.
-"""
+"""pair: dot-product packing: two bfloat16 steps of a reduction in one, or four of bytes, over copies as words."""
 
 from __future__ import annotations
 

@@ -58,8 +58,9 @@ class Producer:
         return Box(low, tuple(x if d in looped else shape[d] for d, x in enumerate(region.extents)))
 
     def restricted(self, region: Box, context: Context) -> Stmt:
-        """Return the loop nest over a region only, writing to a buffer of that size; `context` holds at its new
-        place.
+        """Return the loop nest over a region only, writing to a buffer of that size.
+
+        `context` holds at its new place.
         """
         values: dict[str, Expr] = {}
         kept: list[tuple[For, Expr | None]] = []

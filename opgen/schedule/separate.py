@@ -256,9 +256,7 @@ def _multiplied(e: Expr) -> list[Expr]:
 
 
 def _require_sum(kernel: Kernel, loop: str, terms: Sequence[For], conditions: Sequence[Expr], store: Store) -> None:
-    """Refuse anything but a sum over all its loops into one element; refuse loops that share their names with
-    others.
-    """
+    """Refuse anything but a sum over all its loops into one element, and loops whose names others have, too."""
     for s in terms:
         if any(s.var in free_vars(i) for i in store.indices):
             raise _refusal(loop, f"what it adds to depends on '{s.var}'")
@@ -290,9 +288,7 @@ def _require_terms(kernel: Kernel, found: Parted) -> None:
 
 
 def _require_free(kernel: Kernel, found: Parted) -> None:
-    """Refuse loops whose ranges depend on others, conditions on two loops of the sum, and reads of data written
-    there.
-    """
+    """Refuse loops with dependent ranges, conditions on two loops of the sum, and reads of data written there."""
     loops = {s.var for s in (*found.around, *found.terms)}
     for s in (*found.around, *found.terms):
         if (free_vars(s.start) | free_vars(s.stop)) & loops or s.start != b.index(0):

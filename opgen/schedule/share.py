@@ -108,9 +108,7 @@ def share(kernel: Kernel, loop: str, count: int, name: str, at: str | None = Non
 
 
 def _require_block(kernel: Kernel, loop: str, at: str | None) -> None:
-    """Refuse shared memory except for a block that makes one result: threads of a next one might overwrite its
-    parts.
-    """
+    """Refuse shared memory unless a block makes one result: threads of a next one might overwrite its parts."""
     if at is not None:
         raise ScheduleError(f"share {loop}: a block's threads share a result at a time", "leave out the loop")
     around = [s for s in loops_in(kernel.body) if s.var != loop and holds_loop(s.body, loop)]
@@ -195,9 +193,7 @@ class _Share:
         return b.alloc(whole, b.block((first, *waits, last)))
 
     def _reduction(self, s: Alloc) -> tuple[tuple[Stmt, ...], Stmt, tuple[Stmt, ...]]:
-        """Return the statements before the reduction inside its accumulator, the reduction, and the statements after
-        it.
-        """
+        """Return the statements before the reduction in its accumulator's scope, the reduction, and those after it."""
         statements = s.body.statements if isinstance(s.body, Block) else (s.body,)
         at = next(k for k, p in enumerate(statements) if holds_loop(p, self.loop.var))
         before, steps, after = statements[:at], statements[at], statements[at + 1 :]

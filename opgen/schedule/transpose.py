@@ -109,9 +109,7 @@ class _Block:
         return Const(number), Const(k), Ramp(Const(0), Const(1), self.count)
 
     def _at(self, indices: Indices, k: int, fixed: For, context: Context) -> Indices:
-        """Return the indices with one loop at its k-th iteration, and the other over all lanes of the last
-        dimension.
-        """
+        """Return the indices with one loop at its k-th iteration, and the other over all lanes."""
         along = self.row if fixed is self.column else self.column
         here = {fixed.var: fold_all(b.add(fixed.start, k)), along.var: along.start}
         places = [simplify_expr(substitute_expr(i, here), context) for i in indices]
