@@ -25,6 +25,7 @@ PROGRAM = """
     import numpy as np
     import opgen
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts jobs in the background without it
     waves = opgen.load({path!r})
     short, long = (np.linspace(0, 1, n) for n in (4, 200_000))
     waves.waves(short, short)
