@@ -1,9 +1,9 @@
-"""Generic ops: what leaves open ranks, how many inputs there are and which; and the plain ops that calls make of them.
+"""Generic ops, which leave ranks or numbers of inputs open, and the plain ops that calls make of them.
 
-A *form* fixes what a generic op leaves open.  `instance` expands the op's syntax tree for one, and the checker resolves
-what comes out as any other op: nothing below ever sees a pack.
+A *form* fixes everything that a generic op leaves open.  `instance` expands the op's syntax tree for one form.  The
+checker then resolves the result as any other op: later packages never see a pack.
 
-What needs the checker is imported when it is first used: a module's model holds its generic ops.
+Modules that need the checker are imported on first use, because a module's model holds its generic ops.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The attributes that a call gives a generic op: checked as a plain op's are, once it is known how long lists are."""
+"""Attributes in calls of generic ops.
+
+They are checked like a plain op's, as soon as the lengths of lists are known.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +19,13 @@ from opgen.spec.syntax import nodes as s
 from opgen.spec.syntax.report import Report
 
 ANY = "..."
-"""The length of a list of any length, as it is written."""
+"""The spelling of an arbitrary length in a list type."""
 
 
 def given_for(op: GenericOp, given: Mapping[str, object]) -> dict[str, AttrArgument]:
-    """What a call gives for each attribute, by its name in the spec; None where it gives nothing.
+    """Map each attribute's name in the spec to the value that a call gives, or to None.
 
-    An attribute `min_` is `min` to a caller who may use that word.  Raises CallTypeError for what the op does not have.
+    Callers write `min` for an attribute `min_`.  Raises CallTypeError for an argument that the op does not have.
     """
     decls = {a.name.name: a for a in op.attrs}
     others = {a.alias.name: a.name.name for a in op.attrs if a.alias is not None}
@@ -39,9 +42,9 @@ def given_for(op: GenericOp, given: Mapping[str, object]) -> dict[str, AttrArgum
 
 
 def _plain(decl: s.AttrDecl, value: object) -> AttrArgument:
-    """What is given, as settling takes it: arrays are lists, types their names, 0 and 1 are conditions.
+    """Convert a given value for `settle_attrs`: arrays to lists, types to names, and 0 and 1 to bools.
 
-    A word `max_` of an enumeration is `max` to a caller.
+    Callers write `max` for a word `max_` of an enumeration.
     """
     kind = decl.type.kind.name
     if kind == "type":
@@ -55,7 +58,7 @@ def _plain(decl: s.AttrDecl, value: object) -> AttrArgument:
 
 
 def plain_value(value: object) -> AttrArgument:
-    """What is given, in plain numbers, words and lists of them; what is none of these is shown as text."""
+    """Convert a value to plain numbers, words and lists of them; any other object becomes its text."""
     listed = getattr(value, "tolist", None)
     if listed is not None:
         value = listed()
@@ -65,12 +68,12 @@ def plain_value(value: object) -> AttrArgument:
 
 
 def is_list(decl: s.AttrDecl) -> bool:
-    """Whether an attribute is a list whose length a form tells."""
+    """Return True if an attribute is a list whose length depends on the form."""
     return len(decl.type.shape) == 1 and not (isinstance(decl.type.shape[0], str) and decl.type.shape[0] != ANY)
 
 
 def concrete(decl: s.AttrDecl, length: int | None) -> s.AttrDecl:
-    """The declaration with the length of its list in place, of its default too; a type is an enumeration of names."""
+    """Return the declaration for a list of this length, with a default as long; a type becomes an enumeration."""
     kind, default = decl.type, decl.default
     if kind.kind.name == "type":
         names = tuple(s.Word(w.span, s.Ident(w.name.span, _type_name(w.name.name)), None) for w in kind.words)
@@ -90,9 +93,9 @@ def _type_name(name: str) -> str:
 
 
 def settled(op: GenericOp, decl: s.AttrDecl, length: int | None, value: AttrArgument) -> AttrStored:
-    """The value of an attribute of a call, its default where the call gives none; an absent list is empty.
+    """Return the value that a call gives an attribute, or its default; an absent list is empty.
 
-    Raises CallError for an illegal one, and DiagnosticError where the attribute is declared wrongly.
+    Raises CallError for an illegal value, and DiagnosticError if the attribute is declared wrongly.
     """
     name = decl.name.name
     if length == 0:
@@ -110,7 +113,7 @@ def settled(op: GenericOp, decl: s.AttrDecl, length: int | None, value: AttrArgu
 
 
 def _type_of(op: GenericOp, decl: s.AttrDecl, value: AttrArgument) -> str:
-    """The type that an attribute names."""
+    """Return the name of the type that an attribute gives."""
     known = [w.name.name for w in decl.type.words]
     name = decl.default.name if value is None and isinstance(decl.default, s.Named) else value
     if not isinstance(name, str) or name not in known:
@@ -120,7 +123,7 @@ def _type_of(op: GenericOp, decl: s.AttrDecl, value: AttrArgument) -> str:
 
 
 def words_of(op: GenericOp, decl: s.AttrDecl, value: AttrArgument) -> tuple[str, ...]:
-    """A list of words, as long as the declaration's list now is.  Raises CallError for an illegal one."""
+    """Return a list of words as long as the declared list.  Raises CallError for an illegal one."""
     length = int(str(decl.type.shape[0])) if decl.type.shape else 0
     known = [w.name.name for w in decl.type.words]
     given = (
@@ -134,5 +137,5 @@ def words_of(op: GenericOp, decl: s.AttrDecl, value: AttrArgument) -> tuple[str,
 
 
 def _holder(op: GenericOp, attr: m.Attr) -> m.OpSpec:
-    """An op that has one attribute, to check a value of it as an op's attributes are checked."""
+    """Return an op with this single attribute, so that its value is checked as an op's attributes are."""
     return m.OpSpec(op.name, op.function_name, (), (), (), (attr,), (), (), ())

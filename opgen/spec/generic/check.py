@@ -1,4 +1,4 @@
-"""Generic ops of a module: what can be said of their declarations before any form."""
+"""Checks of generic ops that need no form."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ def check_generics(
     functions: tuple[m.Function, ...],
     ops: m.Ops,
 ) -> tuple[m.GenericOp, ...]:
-    """The generic ops of a module; mistakes go to the report.  `ops` will hold the ops that they may use."""
+    """Return the generic ops of a module; mistakes go to the report.
+
+    `ops` will hold the ops that they may use.
+    """
     return tuple(_generic(report, decl, fragments, functions, ops) for decl in decls)
 
 
@@ -61,7 +64,7 @@ def _generic(
 
 
 def _check_items(report: Report, op: m.GenericOp) -> None:
-    """Notes declarations that a generic op cannot have, and those of several tensors that are not the last ones."""
+    """Report declarations that a generic op cannot have, and inputs after one for several tensors."""
     for item in op.decl.items:
         why = next((w for kind, w in _REFUSED.items() if isinstance(item, kind)), None)
         if why is not None:
@@ -84,7 +87,7 @@ def _check_items(report: Report, op: m.GenericOp) -> None:
 
 
 def _check_equation(report: Report, op: m.GenericOp) -> None:
-    """Notes what an op lacks whose mathematics an equation tells: several inputs and an output that it is of."""
+    """Report an op with an equation that lacks `inputs` or an output with its dimensions."""
     for attr in (a for a in op.attrs if a.type.kind.name == equation.KIND):
         name = attr.name.name
         inputs = [i for i in op.inputs if equation.told(i, name)]
@@ -101,7 +104,7 @@ def _check_equation(report: Report, op: m.GenericOp) -> None:
 
 
 def _check_types(report: Report, op: m.GenericOp) -> None:
-    """Notes types that there are not, of tensors, attributes and static inputs."""
+    """Report unknown types of tensors, attributes and static inputs."""
     variables = [i for i in op.decl.items if isinstance(i, s.TypeDecl)]
     attributes = [a for a in op.attrs if a.type.kind.name == "type"]
     known = [*(v.name.name for v in variables), *(a.name.name for a in attributes)]
@@ -127,7 +130,7 @@ def _canonical(name: str) -> str:
 
 
 def _check_names(report: Report, op: m.GenericOp, declared: set[str]) -> None:
-    """Notes names that stand for nothing in `rank`, and those that what a pack expands to has."""
+    """Report unknown names in `rank`, and names that clash with those of an expanded pack."""
     read = {n for item in op.decl.items for tree in expressions_of(item) for n in names_in(tree)}
     dims = {n for t in op.inputs for tree in expressions_of(t) for n in names_in(tree)}
     inputs = [t.name.name for t in op.inputs]
@@ -151,7 +154,7 @@ def _check_names(report: Report, op: m.GenericOp, declared: set[str]) -> None:
 
 
 def _packs(op: m.GenericOp) -> Iterator[tuple[str, Span]]:
-    """The packs of dimensions and of named integers, and the names of several tensors."""
+    """Yield the packs of dimensions and of named integers, and the names of several tensors."""
     for item in op.decl.items:
         if isinstance(item, s.SeveralDecl):
             yield item.name.name, item.name.span

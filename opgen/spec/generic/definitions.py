@@ -1,4 +1,4 @@
-"""Definitions of a generic op, expanded for a form."""
+"""Expansion of a generic op's definitions for a form."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from opgen.spec.syntax import nodes as s
 
 
 def definition(evaluator: Evaluator, decl: s.DefinitionDecl) -> Iterator[s.DefinitionDecl]:
-    """The definition of a tensor; one of several outputs is made for each, one of an output that is absent for none."""
+    """Expand the definition of a tensor: one for each of several outputs, none for an absent output."""
     world, name = evaluator.world, decl.target.name
     if world.present.get(name) is False:
         return
@@ -42,9 +42,7 @@ def definition(evaluator: Evaluator, decl: s.DefinitionDecl) -> Iterator[s.Defin
 
 
 def _count(evaluator: Evaluator, decl: s.DefinitionDecl) -> int:
-    """How many tensors a pack of them is: as many as the packs in its value, and in the extents of its indices, have
-    elements.
-    """
+    """Return the number of tensors in a pack: the number of elements of the packs in its value and in its extents."""
     trees = (decl.value, *(r.extent for r in decl.where if r.extent is not None and not r.pack))
     counts = [(n, tree) for tree in trees for n in [evaluator.length(tree)] if n is not None]
     if not counts:
@@ -68,7 +66,7 @@ def _one(evaluator: Evaluator, decl: s.DefinitionDecl, target: str, at: int | No
 
 
 def _of_the_form(evaluator: Evaluator, condition: s.Expression) -> bool:
-    """Whether a condition is one on attributes and types alone, which the form then decides."""
+    """Return True if a condition reads only attributes and types, so that the form decides it."""
     known = {*evaluator.world.attributes, *evaluator.world.aliases}
     nodes = list(everything_in(condition))
     words = {id(n.right) for n in nodes if isinstance(n, s.Binary) and n.op in ("==", "!=")}
@@ -79,7 +77,7 @@ def _of_the_form(evaluator: Evaluator, condition: s.Expression) -> bool:
 
 
 def _index(subscript: s.Expression, at: int, target: str) -> s.Expression:
-    """A subscript of the left side; where that is 0, along a dimension of 1, an index stands for it."""
+    """Return a subscript of the left side, with a new index in place of a literal 0 along a dimension of size 1."""
     if known_integer(subscript) == 0:
         return s.Named(subscript.span, f"{target}_at_{at}")
     return subscript

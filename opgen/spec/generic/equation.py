@@ -1,9 +1,11 @@
-"""Ops whose mathematics an attribute tells: a sum of products by an equation of subscripts, as in `ij,jk->ik`.
+"""Ops defined by an equation in an attribute: a sum of products over subscripts, as in `ij,jk->ik`.
 
-The attribute is of the kind `equation`.  Several inputs have it as their only dimension, and so has the output, which
-has no definition of its own.  A call's equation makes a generic op of the declarations: an input for each term, with a
-dimension for each letter and a pack that stretches for `...`; tensors between, where there are more than two terms; and
-the definition.
+The attribute has the kind `equation`.  It is the only dimension of `inputs` and of the output, which has no definition
+of its own.  A call's equation rewrites the declarations to those of a generic op:
+
+* an input for each term, with a dimension for each letter and a stretching pack for `...`;
+* intermediate tensors, if there are more than two terms;
+* the definition of the output.
 """
 
 from __future__ import annotations
@@ -22,10 +24,10 @@ from opgen.spec.syntax import nodes as s
 from opgen.spec.syntax.strings import plural
 
 KIND = "equation"
-"""The kind of an attribute that is an equation."""
+"""The kind of an attribute that holds an equation."""
 
 MOST = 64
-"""Terms of an equation: of a pair each, the best is looked for."""
+"""Greatest number of terms in an equation: the search for the cheapest pair compares all pairs."""
 
 _REST = "..."
 _TERM = re.compile(r"\.\.\.|[A-Za-z]")
@@ -36,19 +38,19 @@ Letters = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Product:
-    """A tensor to be multiplied: what reads it, and the letters of its indices."""
+    """A factor of the product: the expression that reads it, and the letters of its indices."""
 
     value: s.Expression
     letters: frozenset[str]
 
 
 def attribute(op: GenericOp) -> s.AttrDecl | None:
-    """The attribute that is an equation, if an op has one."""
+    """Return the attribute that holds the equation, or None."""
     return next((a for a in op.attrs if a.type.kind.name == KIND), None)
 
 
 def told(tensor: s.Item, name: str) -> bool:
-    """Whether the dimensions of a tensor are those that an attribute tells."""
+    """Return True if this attribute gives the dimensions of a tensor."""
     if not isinstance(tensor, s.TensorDecl | s.SeveralDecl) or len(tensor.dims) != 1:
         return False
     dim = tensor.dims[0]
@@ -56,7 +58,7 @@ def told(tensor: s.Item, name: str) -> bool:
 
 
 def written_out(call: Call) -> Call:
-    """The call of the op that an equation makes; the call itself if its op has none.  Raises CallError."""
+    """Return the call of the op that an equation makes, or the call itself for other ops.  Raises CallError."""
     attr = attribute(call.op)
     if attr is None:
         return call
@@ -90,7 +92,10 @@ def written_out(call: Call) -> Call:
 
 
 def _terms(call: Call, name: str, count: int) -> tuple[list[Letters], Letters]:
-    """The letters of each tensor and of the result: without an arrow all that stand once, as the alphabet has them."""
+    """Return the letters of each tensor and of the result.
+
+    Without an arrow, the result has every letter that occurs once, in alphabetical order.
+    """
     text = call.attributes[name]
     if not isinstance(text, str):
         given = "nothing" if text is None else repr(text)
@@ -113,7 +118,7 @@ def _terms(call: Call, name: str, count: int) -> tuple[list[Letters], Letters]:
         if "" in term or term.count(_REST) > 1:
             raise wrong("letters and at most one '...' in each term")
     if _REST not in found:
-        result = tuple(letter for letter in result if letter != _REST)  # there are no dimensions that it stands for
+        result = tuple(letter for letter in result if letter != _REST)  # `...` stands for no dimensions
     if len(set(result)) < len(result):
         raise wrong("each letter of the result once")
     missing = next((c for c in result if c not in found), None)
@@ -123,7 +128,7 @@ def _terms(call: Call, name: str, count: int) -> tuple[list[Letters], Letters]:
 
 
 def _letters(term: str) -> Letters:
-    """The letters of a term; an empty one stands for what is none."""
+    """Return the letters of a term; an empty string among them marks an invalid term."""
     parts = _TERM.findall(term)
     return tuple(parts) if "".join(parts) == term else ("",)
 
@@ -148,7 +153,7 @@ def _indices(span: Span, letters: Iterable[str]) -> tuple[s.Expression, ...]:
 
 
 def _summed(span: Span, value: s.Expression, letters: Sequence[str]) -> s.Expression:
-    """The sum of a value over some letters."""
+    """Return the sum of a value over some letters."""
     ranges = tuple(
         s.Range(span, s.Ident(span, "other"), s.Expansion(span, s.Named(span, "others")), True)
         if letter == _REST
@@ -159,7 +164,10 @@ def _summed(span: Span, value: s.Expression, letters: Sequence[str]) -> s.Expres
 
 
 class _Definitions:
-    """The definitions of a result: two terms at a time, each letter being summed as soon as no other term has it."""
+    """The definitions of a result, two terms at a time.
+
+    A letter is summed as soon as no other term has it.
+    """
 
     def __init__(self, output: s.Ident, names: Sequence[str], terms: Sequence[Letters], result: Letters) -> None:
         self.output, self.span, self.result = output, output.span, result
@@ -167,7 +175,7 @@ class _Definitions:
         self.made: list[s.Item] = []
 
     def all(self) -> list[s.Item]:
-        """The tensors between, and the result."""
+        """Return the definitions of the intermediate tensors and of the result."""
         if len(self.waiting) > 1:
             self.waiting = [self._alone(product) for product in self.waiting]
         while len(self.waiting) > 2:
@@ -187,12 +195,12 @@ class _Definitions:
         return Product(s.Binary(self.span, "*", one.value, other.value), one.letters | other.letters)
 
     def _alone(self, product: Product) -> Product:
-        """A term whose letters that no other has are summed."""
+        """Sum a term over the letters that no other term has."""
         kept = self._needed(p for p in self.waiting if p is not product)
         return product if product.letters <= kept else self._between(product, kept)
 
     def _between(self, product: Product, kept: frozenset[str]) -> Product:
-        """A tensor of its own for a product, summed over all letters but those that are kept."""
+        """Define an intermediate tensor for a product, summed over all letters except `kept`."""
         name = f"{self.output.name}_{len(self.made)}"
         letters = tuple(sorted(product.letters & kept))
         value = _summed(self.span, product.value, sorted(product.letters - kept))
@@ -204,6 +212,6 @@ class _Definitions:
         return frozenset(self.result).union(*(p.letters for p in others))
 
     def _cost(self, pair: tuple[Product, Product]) -> tuple[int, int]:
-        """Loops of the product of two, and how many indices it has: the fewest come first."""
+        """Estimate the cost of a product of two terms: its number of loops, then the rank of its result."""
         both = pair[0].letters | pair[1].letters
         return len(both), len(both & self._needed(p for p in self.waiting if p not in pair))

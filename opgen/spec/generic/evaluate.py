@@ -1,4 +1,4 @@
-"""Expressions of a generic op, expanded for a form: packs element by element, what is known worked out."""
+"""Expansion of a generic op's expressions for a form: packs element by element, with known values folded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from opgen.spec.syntax import nodes as s
 from opgen.spec.syntax.strings import plural
 
 FOLDS = {"sum": "+", "prod": "*", "max": "max", "min": "min", "all": "and", "any": "or"}
-"""Functions of any number of arguments, by the operation that joins two of them."""
+"""Functions of any number of arguments, with the operation that joins two of them."""
 
 _EMPTY = {"sum": 0, "prod": 1, "all": True, "any": False}
 _KNOWN = {"min", "max", "ceildiv"}
@@ -25,9 +25,9 @@ _KNOWN = {"min", "max", "ceildiv"}
 class Evaluator:
     """Expands expressions in a world.
 
-    `one` gives the tree of one value, at the position `at` of the pattern around it (None: in no pattern); `all` the
-    list that a pattern expands to.  Under `demanding`, conditions and integers must be known: the attributes that they
-    depend on become part of the form.
+    `one` returns the tree of one value, at position `at` of the enclosing pattern (None: outside patterns).  `all`
+    returns the list that a pattern expands to.  Under `demanding`, conditions and integers must be known: the
+    attributes that they depend on become part of the form.
     """
 
     def __init__(self, op: str, world: World, narrowed: Narrowed) -> None:
@@ -35,12 +35,12 @@ class Evaluator:
         self.world = world
         self.narrowed = narrowed
         self.lengths: dict[str, int] = {}
-        self.decided: dict[int, bool] = {}  # by the identity of a choice, where lengths depended on its condition
+        self.decided: dict[int, bool] = {}  # by the identity of a choice, if lengths depended on its condition
         self._demand = False
 
     @contextmanager
     def demanding(self) -> Iterator[None]:
-        """Within it, values that are not known yet are asked for."""
+        """Demand the values of attributes inside this block."""
         before, self._demand = self._demand, True
         try:
             yield
@@ -50,7 +50,7 @@ class Evaluator:
     # Lists ------------------------------------------------------------------------------------------
 
     def list_of(self, name: str, span: Span) -> List | None:
-        """The elements that a name stands for; None for the name of one value."""
+        """Return the elements of a named list, or None for the name of one value."""
         world = self.world
         if name in world.packs:
             return world.packs[name]
@@ -64,7 +64,7 @@ class Evaluator:
         return tuple(world.element(name, k, span, self._demand) for k in range(attribute.length))
 
     def length_of(self, name: str) -> int | None:
-        """How many elements a name stands for, without reading them."""
+        """Return the number of elements of a named list, without reading them."""
         attribute = self.world.attributes.get(name)
         if attribute is not None and name not in self.world.packs:
             return attribute.length
@@ -73,7 +73,7 @@ class Evaluator:
         return self.lengths.get(name, len(self.world.tensors_of[name]) if name in self.world.tensors_of else None)
 
     def all(self, tree: s.Expression) -> List:
-        """The list that a pattern expands to."""
+        """Return the list that a pattern expands to."""
         match tree:
             case s.Named():
                 found = self.list_of(tree.name, tree.span)
@@ -94,7 +94,7 @@ class Evaluator:
         return tuple(self.one(tree, k) for k in range(count))
 
     def length(self, tree: s.Expression) -> int | None:
-        """How many elements a pattern expands to; None where no pack is in it."""
+        """Return the number of elements of an expanded pattern, or None if it has no pack."""
         match tree:
             case s.Named():
                 return self.length_of(tree.name)
@@ -135,7 +135,7 @@ class Evaluator:
         return tuple(self.one(tree, k) for k in range(count or 0))
 
     def _both(self, tree: s.Choice) -> tuple[List, List]:
-        """Both sides as lists; a side that is one value stands for as many as the other has."""
+        """Return both sides as lists of equal length; a single value is repeated."""
         counts = [self.length(side) for side in (tree.if_true, tree.if_false)]
         count = next((c for c in counts if c is not None), None)
         if count is None:
@@ -147,13 +147,13 @@ class Evaluator:
         return sides[0], sides[1]
 
     def _condition(self, tree: s.Expression) -> bool | None:
-        """A condition in no pattern, if it is decided."""
+        """Return the value of a condition outside patterns, or None while it is open."""
         if self.length(tree) is not None:
             return None
         return known_condition(self.one(tree, None))
 
     def spread(self, trees: Iterable[s.Expression], at: int | None) -> List:
-        """Arguments, or subscripts, with those that are expansions in place."""
+        """Expand the packs among arguments or subscripts."""
         found: list[s.Expression] = []
         for tree in trees:
             if isinstance(tree, s.Expansion):
@@ -165,7 +165,7 @@ class Evaluator:
     # Known integers ---------------------------------------------------------------------------------
 
     def int_of(self, tree: s.Expression) -> int:
-        """An integer on which a structure depends."""
+        """Return the value of an integer that the structure depends on."""
         with self.demanding():
             found = self.one(tree, None)
         value = known_integer(found)
@@ -174,7 +174,7 @@ class Evaluator:
         return value
 
     def axes_of(self, tree: s.Expression) -> tuple[int, ...]:
-        """A list of integers on which a structure depends."""
+        """Return a list of integers that the structure depends on."""
         with self.demanding():
             found = [known_integer(e) for e in self.all(tree)]
         values = tuple(v for v in found if v is not None)
@@ -210,13 +210,16 @@ class Evaluator:
             raise self.misfit(str(error), tree, tree.span) from None
 
     def _units(self, tree: s.Expression) -> tuple[int, ...]:
-        """The dimensions of size 1 of an input."""
+        """Return the dimensions of an input that have size 1."""
         if isinstance(tree, s.Named) and tree.name in self.world.units:
             return self.world.units[tree.name]
         raise Mistake("'units' takes an input, in a list that `let p... =` names", tree.span)
 
     def misfit(self, message: str, tree: s.Expression, span: Span) -> Exception:
-        """Lists that do not fit each other: the mistake of a call if it told one of them, else of the spec."""
+        """Return the error for lists that do not fit each other.
+
+        It is an error of the call if one of them depends on an argument, else of the spec.
+        """
         source = self.world.source(tree)
         if source is None:
             return Mistake(message, span)
@@ -225,7 +228,7 @@ class Evaluator:
         return CallError(self.op, source, f"values that fit ({message})", str(shown))
 
     def _normalised(self, tree: s.Call) -> List:
-        """Axes, those that count from the end brought to the front; each may stand once."""
+        """Return distinct axes, with negative ones counted from the end."""
         axes, rank = self.axes_of(tree.arguments[0]), self.int_of(tree.arguments[1])
         blamed = self.world.source(tree.arguments[0])
         found = tuple(a + rank if a < 0 else a for a in axes)
@@ -239,7 +242,7 @@ class Evaluator:
     # One value --------------------------------------------------------------------------------------
 
     def one(self, tree: s.Expression, at: int | None) -> s.Expression:
-        """The tree of one value."""
+        """Return the tree of one value."""
         match tree:
             case s.Constant():
                 return tree
@@ -309,7 +312,7 @@ class Evaluator:
         return s.Subscripted(tree.span, owner, subscripts, outside)
 
     def _element(self, tree: s.Subscripted, at: int | None) -> s.Expression:
-        """An element of a pack or a list attribute, counted from the end where the position is negative."""
+        """Return an element of a pack or a list attribute; a negative position counts from the end."""
         if len(tree.subscripts) != 1:
             raise Mistake(f"an element of '{tree.owner.name}' takes 1 subscript", tree.span)
         subscript = self.one(tree.subscripts[0], at)
@@ -337,7 +340,7 @@ class Evaluator:
         if not ranges and condition is None:
             return body
         if not ranges:
-            # A condition that does not hold leaves nothing: one place that it may leave out says so.
+            # A false condition leaves no term: a range of one index with a false condition expresses that.
             index = s.Ident(tree.ranges[0].span, f"{tree.ranges[0].index.name}_0")
             ranges = (s.Range(tree.ranges[0].span, index, integer(1, tree.span)),)
             first = s.Binary(tree.span, "==", s.Named(index.span, index.name), integer(0, tree.span))
@@ -346,7 +349,7 @@ class Evaluator:
         return s.Reduction(tree.span, tree.kind, ranges, body, condition, place)
 
     def ranges(self, trees: Iterable[s.Range], at: int | None) -> tuple[s.Range, ...]:
-        """Ranges of indices, packs of them expanded."""
+        """Expand packs in ranges of indices."""
         found: list[s.Range] = []
         for tree in trees:
             if not tree.pack:
@@ -412,7 +415,7 @@ class Evaluator:
         return found
 
     def _count(self, tree: s.Call) -> int:
-        """`rank(tensor or pack)`, `count(list or tensors)`."""
+        """Evaluate `rank(tensor or pack)` or `count(list or tensors)`."""
         argument = tree.arguments[0] if len(tree.arguments) == 1 else tree
         if isinstance(argument, s.Named):
             name = argument.name
@@ -455,7 +458,7 @@ class Evaluator:
         return binary(tree.op, left, self.one(tree.right, at), tree.span)
 
     def _word(self, tree: s.Expression, at: int | None) -> s.Expression | None:
-        """The word that an enumeration, or an element of a list of words, is: itself where it is open."""
+        """Return the word of an enumeration or of an element of a list of words; the tree itself while open."""
         name = tree.name if isinstance(tree, s.Named) else tree.owner.name if isinstance(tree, s.Subscripted) else ""
         attribute = self.world.attributes.get(name)
         words = attribute is not None and attribute.decl.type.words
@@ -469,7 +472,7 @@ class Evaluator:
         return choice(tree, condition, self.one(tree.if_true, at), self.one(tree.if_false, at))
 
     def _chain(self, tree: s.Chain, at: int | None) -> s.Expression:
-        """The value of the first element for which the condition holds."""
+        """Return the value of the first element for which the condition holds."""
         count = self.length(tree.value)
         if count is None:
             raise Mistake("there is no pack in what is chosen from", tree.value.span)

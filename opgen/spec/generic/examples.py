@@ -1,4 +1,4 @@
-"""Examples of generic ops: each tells a form by how its literals nest."""
+"""Examples of generic ops; the nesting of their literals determines the form."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from opgen.spec.syntax.report import Report
 
 @dataclass(frozen=True)
 class ExampleCall:
-    """An example as a call: its arguments, attributes and number of results, and all that is written, by name."""
+    """An example as a call: arguments, attributes, number of results, and all written values by name."""
 
     title: str
     arguments: tuple[Argument | None, ...]
@@ -30,7 +30,7 @@ class ExampleCall:
 
 
 def examples_of(report: Report, op: m.GenericOp) -> list[tuple[s.ExampleDecl, ExampleCall]]:
-    """The examples of an op that say what they have to; mistakes go to the report."""
+    """Return the complete examples of an op; mistakes go to the report."""
     found = []
     for decl in op.decl.items:
         if isinstance(decl, s.ExampleDecl):
@@ -74,7 +74,7 @@ def _count(decl: s.TensorDecl | s.SeveralDecl, value: m.ExampleValue) -> int:
 
 
 def _type(op: m.GenericOp, decl: s.TypeDecl, values: Mapping[str, m.ExampleValue]) -> str:
-    """The type of the tensors of a type variable: one that has their literals."""
+    """Return a type for a type variable that represents the literals of its tensors."""
     allowed = [t for t in (lookup(i.name) for i in decl.allowed) if t is not None]
     tensors = [t for t in (*op.inputs, *op.outputs) if isinstance(t, s.TensorDecl | s.SeveralDecl)]
     return type_of(allowed, (values.get(t.name.name, ()) for t in tensors if t.dtype.name == decl.name.name)).name
@@ -85,12 +85,12 @@ def _flat(value: m.ExampleValue) -> list[m.ExampleValue]:
 
 
 def _rank(value: m.ExampleValue) -> int:
-    """How deep literals nest."""
+    """Return the nesting depth of literals."""
     return 1 + max((_rank(v) for v in value), default=0) if isinstance(value, tuple) else 0
 
 
 def _shape(value: m.ExampleValue) -> tuple[int, ...]:
-    """The shape of literals."""
+    """Return the shape of literals."""
     return (len(value), *(_shape(value[0]) if value else ())) if isinstance(value, tuple) else ()
 
 
@@ -119,7 +119,7 @@ def _dtype(ident: s.Ident, types: Mapping[str, str]) -> str:
 
 
 def plain_example(op: m.GenericOp, decl: s.ExampleDecl, call: ExampleCall, made: Instance) -> s.ExampleDecl:
-    """The example as one of the plain op that it is of."""
+    """Return the example rewritten for the plain op."""
     several = {t.name.name for t in (*op.inputs, *op.outputs) if isinstance(t, s.SeveralDecl)}
     kept = {i.name for i in (*made.op.inputs, *made.op.outputs)} | {a.name for a in made.op.attrs}
     entries: list[s.Entry] = []
@@ -134,13 +134,13 @@ def plain_example(op: m.GenericOp, decl: s.ExampleDecl, call: ExampleCall, made:
 
 
 def check_examples(report: Report, module: m.Module, op: m.GenericOp) -> None:
-    """Notes examples that do not fit their op, results whose shape is not the one that it computes among them."""
+    """Report examples that do not fit their op, also those whose results have another shape than the computed one."""
     for made, example in plain_examples(report, module, op):
         check_example(report, made.op, m.Module(module.name, (made.op,), made.functions), example)
 
 
 def plain_examples(report: Report, module: m.Module, op: m.GenericOp) -> Iterator[tuple[Instance, m.Example]]:
-    """The examples of an op, each with the plain op that it is of; those that do not fit are noted."""
+    """Yield each example of an op with its plain op; report those that do not fit."""
     for decl, call in examples_of(report, op):
         before = len(report)
         try:

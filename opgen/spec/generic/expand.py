@@ -1,4 +1,4 @@
-"""A generic op's declarations, expanded for a form to those of a plain op."""
+"""Expansion of a generic op's declarations to those of a plain op."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ Expanded = Mapping[int, tuple[s.Item, ...]]
 
 
 class Expander:
-    """Expands the declarations of one call; `expand` gives those of the plain op, in the order in which they stand.
+    """Expands the declarations of one call; `expand` returns those of the plain op, in source order.
 
-    Mistakes of the spec go to the report, those of the call are raised.  `only` are the type variables that turned out
-    to be one type; `make` makes the plain ops of generic ones that this op uses.
+    Mistakes of the spec go to the report, those of the call are raised.  `only` holds the type variables that are
+    restricted to a single type.  `make` makes the plain ops of generic ones that this op uses.
     """
 
     def __init__(self, report: Report, call: Call, known: frozenset[str], make: Make) -> None:
@@ -64,7 +64,7 @@ class Expander:
         items = [i for at in sorted(done) for i in done[at]]
         return [*self._attributes(), *items]
 
-    # What is there ----------------------------------------------------------------------------------
+    # Present inputs ----------------------------------------------------------------------------------
 
     def _inputs_there(self) -> None:
         world, call = self.world, self.call
@@ -107,7 +107,7 @@ class Expander:
                 self._check_type(decl, self.call.inputs[decl.name.name])
 
     def _check_type(self, decl: s.TensorDecl | s.SeveralDecl, given: Tensors) -> None:
-        """An input of one type takes no other."""
+        """Raise CallTypeError if an input with a fixed type is given another."""
         dtype = lookup(decl.dtype.name)
         for argument in given.arguments:
             if dtype is not None and decl.dtype.name not in self.narrowed.types and argument.dtype != dtype.name:
@@ -117,7 +117,7 @@ class Expander:
     # Attributes -------------------------------------------------------------------------------------
 
     def _attributes_of_known_length(self) -> None:
-        """Static inputs, and the attributes that depend on no rank."""
+        """Record static inputs, and the attributes that depend on no rank."""
         call = self.call
         for decl in call.op.inputs:
             if isinstance(decl, s.StaticDecl):
@@ -131,7 +131,7 @@ class Expander:
                 self._attribute(attr, len(given) if isinstance(given, list) else len(default))
 
     def _attributes_of_ranks(self) -> None:
-        """Lists whose lengths are worked out of ranks."""
+        """Record the lists whose lengths depend on ranks."""
         for attr in self.call.op.attrs:
             if attr.name.name not in self.world.attributes:
                 self._of_rank(attr)
@@ -190,7 +190,7 @@ class Expander:
             self.world.demanded.add(name)
 
     def _attributes(self) -> Iterator[s.AttrDecl]:
-        """The attributes that the expanded op still reads, and those that take no part by declaration."""
+        """Yield the attributes that the expanded op reads, and those declared to have no effect."""
         for name, attribute in self.world.attributes.items():
             read = name in self.world.left
             if attribute.length == 0 or attribute.words or name in self.world.types:
@@ -218,14 +218,14 @@ class Expander:
         self._place_ranks()
 
     def _place_ranks(self) -> None:
-        """Packs of dimensions for the ranks that are known."""
+        """Expand packs of dimensions whose ranks are known."""
         for name, rank in (self._solver.ranks if self._solver is not None else {}).items():
             if name not in self.world.packs:
                 span = self.call.op.decl.span
                 self.world.packs[name] = tuple(s.Named(span, f"{name}_{k}") for k in range(rank))
 
     def _each(self) -> None:
-        """The dimensions that every one of several tensors has of its own."""
+        """Expand the dimensions that each of several tensors has separately."""
         for decl in (*self.call.op.inputs, *self.call.op.outputs):
             if isinstance(decl, s.SeveralDecl) and decl.keyword == "inputs":
                 count = len(self.world.tensors_of[decl.name.name])
@@ -235,7 +235,7 @@ class Expander:
                         self.world.packs[name] = tuple(s.Named(dim.span, f"{name}_{k}") for k in range(count))
 
     def _told(self, rule: s.RankRule) -> int | None:
-        """The rank that a rule tells; None as long as a rank in it is open."""
+        """Return the rank that a rule gives, or None while it depends on an open rank."""
         self._place_ranks()
         if rule.value is None or any(n in self._open_packs() for n in names_in(rule.value)):
             return None
@@ -256,7 +256,7 @@ class Expander:
         return value + rank if value < 0 else value
 
     def _size(self, tensor: s.Named, axis: int) -> int:
-        """A size of an input that a rank is told by."""
+        """Return a size of an input that determines a rank."""
         given = self.call.inputs.get(tensor.name)
         if given is None or len(given.arguments) != 1:
             raise Mistake(f"'{tensor.name}' is no input that is always there", tensor.span)
@@ -342,7 +342,7 @@ class Expander:
     def _dims(
         self, dims: tuple[s.Dim, ...], rank: int | None, at: int | None, inputs: bool
     ) -> tuple[tuple[s.Dim, ...], Tensor]:
-        """Dimensions with packs in place; of a pack that stretches, as many as a tensor of a rank has."""
+        """Expand the packs in dimensions; a stretching pack is cut to fit the tensor's rank."""
         parts: list[tuple[bool, int]] = []
         found: list[s.Dim] = []
         stretching: range | None = None
@@ -368,7 +368,7 @@ class Expander:
         return (self.evaluator.one(dim.size, at if dim.each else None),)
 
     def _type(self, item: s.TypeDecl) -> Iterator[s.Item]:
-        """The type variable, of the types for which all that was asked of it is answered as it is for this one."""
+        """Yield the type variable, restricted to the types that answer all questions as this one does."""
         allowed = [
             i for i in item.allowed for t in [lookup(i.name)] if t is None or self.narrowed.allowed(item.name.name, t)
         ]
@@ -379,7 +379,7 @@ class Expander:
     # Named integers ---------------------------------------------------------------------------------
 
     def _source(self, names: tuple[s.Ident, ...], value: s.Expression) -> None:
-        """Notes which argument named integers come from."""
+        """Record the argument that named integers depend on."""
         source = self.world.source(value)
         if source is not None:
             self.world.sources |= {n.name: source for n in names}
@@ -421,7 +421,7 @@ class Expander:
             yield s.LetDecl(item.span, names, self.evaluator.one(item.value, k))
 
     def _require(self, item: s.RequireDecl) -> Iterator[s.Item]:
-        """A requirement; one that the form decides is checked here."""
+        """Expand a requirement, or check it here if the form decides it."""
         blamed = item.argument.name
         if self.world.present.get(blamed) is False and blamed not in self.call.values:
             return
@@ -435,8 +435,9 @@ class Expander:
             raise CallError(self.call.op.name, blamed, spoken(self.evaluator, item.expected), self._shown(blamed))
 
     def _blamed(self, name: str) -> str:
-        """The argument of the plain op that a requirement blames: the one named, or the first input where that one is
-        no argument any more.
+        """Return the argument of the plain op that a requirement blames.
+
+        For an input of several tensors it is the first of them.
         """
         several = self.world.tensors_of.get(name)
         if several:
@@ -451,14 +452,12 @@ class Expander:
 
 
 def fixed(variable: str) -> str:
-    """What stands among what is known for a type variable that is one type in this form."""
+    """Return the key in `World.known` for a type variable with a single type in this form."""
     return f"type {variable}"
 
 
 def _without_reflexive(condition: s.Expression) -> s.Expression | None:
-    """A condition without its parts that compare a name with itself, as those of sizes do that are not given but found;
-    None if nothing is left.
-    """
+    """Drop comparisons of a name with itself, as sizes that are solved for have; None if nothing is left."""
     if not isinstance(condition, s.Binary):
         return condition
     if condition.op == "and":

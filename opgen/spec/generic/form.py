@@ -1,4 +1,4 @@
-"""What a call says of a form, and what comes of it."""
+"""The form that a call gives, and the plain op made from it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from opgen.spec.model.model import Function, OpSpec
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """A tensor that a call gives: its scalar type, its rank, and its values where they are known (row-major), which a
-    static input needs.  `sizes` are those dimensions on which the form depends (`known_sizes`), None for the others.
+    """A tensor argument of a call: its scalar type, its rank, and its values if they are known.
+
+    The values are row-major; static inputs need them.  `sizes` holds the dimensions that the form depends on
+    (`known_sizes`), None for the others.
     """
 
     dtype: str
@@ -25,9 +27,9 @@ class Argument:
 class Instance:
     """The plain op that a call makes of an op.
 
-    `functions` are those of shapes that it calls, `types` binds its type variables.  `inputs` are, for each input of
-    `op`, the position of the argument that it is; `attributes` has a value for each attribute that `op` still has,
-    lists flat.
+    `functions` are the shape functions that it calls; `types` binds its type variables.  `inputs` holds, for each input
+    of `op`, the position of its argument.  `attributes` has a value for each remaining attribute of `op`, with flat
+    lists.
     """
 
     op: OpSpec

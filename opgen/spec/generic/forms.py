@@ -1,4 +1,4 @@
-"""Checking what generic ops expand to: the mistakes of some of their forms, each told once, and their examples."""
+"""Checks of a generic op's expansions: each mistake of a form is reported once, and the examples are run."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from opgen.spec.syntax import nodes as s
 from opgen.spec.syntax.report import Report
 
 FORMS = 64
-"""Of one op that are tried at most."""
+"""Greatest number of forms that are tried for one op."""
 
 
 def check_forms(module: m.Module) -> None:
-    """Raises DiagnosticError with the mistakes that forms of a module's generic ops show, each at its place once."""
+    """Raise DiagnosticError with the mistakes in forms of a module's generic ops, each place once."""
     report = Report()
     for op in module.generics:
         before = len(report)
@@ -34,7 +34,7 @@ def check_forms(module: m.Module) -> None:
 
 
 class _Forms:
-    """Tries the forms of one op."""
+    """Checks of the forms of one op."""
 
     def __init__(self, report: Report, op: m.GenericOp) -> None:
         self.report = report
@@ -49,7 +49,7 @@ class _Forms:
         self._told: set[tuple[str, str]] = set()
 
     def check(self) -> None:
-        """Notes the mistakes of all forms, and what has an effect in none."""
+        """Report the mistakes of all forms, and declarations without an effect in any form."""
         before = len(self.report)
         fitted = [sample for sample in self._within(samples(self.op)) if self._fits(sample)]
         if not any(sample.optional for sample in fitted):
@@ -74,7 +74,7 @@ class _Forms:
             yield sample
 
     def _fits(self, sample: Sample) -> bool:
-        """Whether a form fits the op; what is wrong with it is noted."""
+        """Return True if a form fits the op; report its mistakes."""
         report = Report()
         try:
             call = written_out(call_of(self.op, sample.arguments, sample.given(), sample.outputs))
@@ -110,9 +110,9 @@ class _Forms:
             self.report.append(Diagnostic(found.code, found.message, found.span, help))
 
     def _effects(self) -> None:
-        """Notes attributes and inputs that nothing depends on, in any form.
+        """Report attributes and inputs that nothing depends on, in any form.
 
-        Where no form that was tried fits with elements in a list, what the definitions name counts.
+        If no form with elements in a list fits, all names in the definitions count as used.
         """
         lists = {a.name.name for a in self.op.attrs if is_list(a)} - self.filled
         named = _named(self.op) if lists else set()
@@ -130,7 +130,7 @@ class _Forms:
 
 
 def _named(op: m.GenericOp) -> set[str]:
-    """All that the definitions and sizes of an op's results name, also by what other names stand for."""
+    """Return all names in the definitions and sizes of an op's results, and in the lets they refer to."""
     lets = [i for i in op.decl.items if isinstance(i, s.LetDecl | s.PackLet)]
     roots = (*op.outputs, *(i for i in op.decl.items if isinstance(i, s.DefinitionDecl | s.OpCall)))
     found, known = {n for item in roots for tree in expressions_of(item) for n in names_in(tree)}, -1

@@ -1,4 +1,4 @@
-"""The arguments of a call of a generic op, matched with its inputs."""
+"""Matching of a call's arguments with the inputs of a generic op."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Known: TypeAlias = "tuple[int, ...] | tuple[float, ...] | float"
 
 @dataclass(frozen=True)
 class Tensors:
-    """What a call gives for an input: the arguments, and at which positions they stand."""
+    """The arguments that a call gives for an input, and their positions."""
 
     arguments: tuple[Argument, ...]
     positions: tuple[int, ...]
@@ -28,7 +28,7 @@ class Tensors:
 
 @dataclass(frozen=True)
 class Call:
-    """A call of a generic op: inputs and attributes by name, and how many outputs are wanted."""
+    """A call of a generic op: inputs and attributes by name, and the number of outputs."""
 
     op: GenericOp
     inputs: Mapping[str, Tensors]
@@ -40,7 +40,7 @@ class Call:
 def call_of(
     op: GenericOp, arguments: Sequence[Argument | None], attributes: Mapping[str, object], outputs: int | None
 ) -> Call:
-    """A call, its arguments counted; raises CallError where some are missing or too many."""
+    """Match the arguments with the inputs; raise CallError if some are missing or too many."""
     inputs: dict[str, Tensors] = {}
     values: dict[str, Known] = {}
     decls = op.inputs
@@ -75,7 +75,7 @@ def _value(op: GenericOp, decl: s.StaticDecl, argument: Argument) -> Known:
         raise CallError(op.name, name, "values that are known before the call runs", "a tensor that is computed")
     told = all(isinstance(i, s.StaticDecl) for i in op.inputs) and not any(a.type.kind.name == "type" for a in op.attrs)
     if argument.dtype != decl.dtype.name and told:
-        # neither a tensor nor an attribute tells the type of the results: they are of the declared one only if this is
+        # Nothing else determines the results' type: they have the declared type only if this argument has it.
         raise CallTypeError(op.name, name, f"a tensor of type {decl.dtype.name}", f"type {argument.dtype}")
     if decl.scalar:
         values = value if isinstance(value, tuple) else (value,)
@@ -88,7 +88,7 @@ def _value(op: GenericOp, decl: s.StaticDecl, argument: Argument) -> Known:
 
 
 def _outputs(op: GenericOp, wanted: int | None) -> int:
-    """How many outputs a call has: those that are not optional, unless it says; the first at least."""
+    """Return the number of outputs: all that are not optional, unless the call says; at least one."""
     needed = sum(1 for o in op.outputs if isinstance(o, s.SeveralDecl) or not o.optional)
     if wanted is None:
         return max(1, needed)
@@ -103,7 +103,7 @@ def _counted(most: int | None) -> str:
 
 
 def type_of(op: GenericOp, call: Call, decl: s.TypeDecl) -> str | None:
-    """The type that a call binds a type variable to; raises CallTypeError for one that it may not be."""
+    """Return the type that a call binds a type variable to; raise CallTypeError if it is not allowed."""
     allowed = [t.name for t in (lookup(i.name) for i in decl.allowed) if t is not None]
     first: str | None = None
     for tensor in op.inputs:
@@ -120,9 +120,9 @@ def type_of(op: GenericOp, call: Call, decl: s.TypeDecl) -> str | None:
 
 
 def type_untold(op: GenericOp, call: Call, decl: s.TypeDecl) -> str | None:
-    """The type that a type variable has if no argument tells it; None for one that no optional input has.
+    """Return the type of a type variable that no argument determines; None unless an optional input has it.
 
-    It is that of the first variable that is told, if it may be, else float32, or the first that it may be.
+    It is the type of the first determined variable if that is allowed, else float32, else the first allowed type.
     """
     inputs = [i for i in op.inputs if isinstance(i, s.TensorDecl) and i.dtype.name == decl.name.name]
     allowed = [t.name for t in (lookup(i.name) for i in decl.allowed) if t is not None]

@@ -28,10 +28,10 @@ from opgen.spec.syntax.report import Report
 from opgen.spec.syntax.strings import plural
 
 INSTANCES = 512
-"""Of one generic op that are kept, the least recently used leaving first: each takes some tens of kilobytes."""
+"""Greatest number of cached plain ops of a generic op (LRU): each takes some tens of kilobytes."""
 
 _ROUNDS = 8
-"""Times that an op is expanded at most until every value that its structure depends on is in place."""
+"""Greatest number of expansions of an op until all values that its structure depends on are known."""
 
 
 def instance(
@@ -41,11 +41,11 @@ def instance(
     attributes: Mapping[str, object],
     outputs: int | None = None,
 ) -> Instance:
-    """The plain op of a call of an op of a module.
+    """Return the plain op for a call of an op of a module.
 
-    `arguments` are what the call gives for inputs, in order, None for an optional one that is left out; `outputs` is
-    how many results are wanted (default: those that are not optional).  Raises CallError or CallTypeError, naming the
-    op and the argument, for a call that the op does not take, and DiagnosticError where the spec is wrong.
+    `arguments` has one entry for each input, in order, None for an omitted optional one.  `outputs` is the number of
+    results (default: all that are not optional).  Raises CallError or CallTypeError, naming the op and the argument,
+    for an invalid call, and DiagnosticError if the spec is wrong.
     """
     generic = module.generic(name)
     if generic is None:
@@ -59,7 +59,7 @@ def instance_of(
     attributes: Mapping[str, object],
     outputs: int | None = None,
 ) -> Instance:
-    """The plain op of a call of a generic op; raises what `instance` does."""
+    """Return the plain op for a call of a generic op; raise the errors of `instance`."""
     key = _key(arguments, attributes, outputs)
     kept = None if key is None else generic.instances.get(key)
     if isinstance(kept, Instance):
@@ -78,12 +78,12 @@ def instance_of(
 
 
 def passing_of(ops: m.Ops) -> Callable[[Scope, str], AnyPassing]:
-    """What checks the calls of some ops in another."""
+    """Return the factory of checkers for calls of these ops inside another op."""
     return partial(AnyPassing, ops, instance_of)
 
 
 def _key(arguments: Sequence[Argument | None], attributes: Mapping[str, object], outputs: int | None) -> object:
-    """Return what tells calls apart, 0.0 and -0.0 too; None for attributes that are no plain values."""
+    """Return a key that distinguishes calls, also 0.0 from -0.0; None if an attribute is not a plain value."""
     given = tuple(sorted((n, type(v).__name__, Exact(_frozen(v))) for n, v in attributes.items()))
     key = (Exact(tuple(arguments)), given, outputs)
     try:
@@ -98,13 +98,13 @@ def _frozen(value: object) -> object:
 
 
 def make(report: Report, call: Call) -> Instance | None:
-    """The plain op of a call, made anew; mistakes of the spec go to the report."""
+    """Make the plain op of a call, without the cache; mistakes of the spec go to the report."""
     found = expanded(report, call)
     return None if found is None else checked(report, call, *found)
 
 
 def expanded(report: Report, call: Call) -> tuple[Expander, list[s.Item]] | None:
-    """The declarations of the plain op of a call, and what expanded them."""
+    """Expand a call until no new value is demanded; return the expander and the plain op's declarations."""
     known: frozenset[str] = frozenset()
     for _ in range(_ROUNDS):
         expander = Expander(report, call, known, instance_of)
@@ -119,7 +119,7 @@ def expanded(report: Report, call: Call) -> tuple[Expander, list[s.Item]] | None
 
 
 def checked(report: Report, call: Call, expander: Expander, items: Sequence[s.Item]) -> Instance | None:
-    """The plain op of expanded declarations, resolved by the checker of all ops."""
+    """Resolve expanded declarations with the checker of plain ops."""
     world = expander.world
     decl = s.OpDecl(call.op.decl.span, call.op.decl.name, call.op.decl.doc, tuple(_blaming_arguments(items)))
     functions = {f.name: f for f in call.op.functions}
@@ -133,7 +133,7 @@ def checked(report: Report, call: Call, expander: Expander, items: Sequence[s.It
 
 
 def _blaming_arguments(items: Sequence[s.Item]) -> Iterator[s.Item]:
-    """The declarations, with requirements that blame what is no argument of this form blaming the first one."""
+    """Redirect requirements that blame a missing argument to the last remaining one."""
     arguments = [
         i.name.name
         for i in items
@@ -146,7 +146,7 @@ def _blaming_arguments(items: Sequence[s.Item]) -> Iterator[s.Item]:
 
 
 def _positions(op: m.OpSpec, call: Call, several: Mapping[str, tuple[str, ...]]) -> tuple[int, ...]:
-    """For each input of a plain op, at which position of the call its argument stands."""
+    """Return the position in the call of the argument for each input of a plain op."""
     at = {
         name: position
         for given, tensors in call.inputs.items()
@@ -156,7 +156,7 @@ def _positions(op: m.OpSpec, call: Call, several: Mapping[str, tuple[str, ...]])
 
 
 def functions_of(op: m.OpSpec, known: Mapping[str, m.Function]) -> tuple[m.Function, ...]:
-    """The shape functions that an op calls, and those that they call, in the order of their module."""
+    """Return the shape functions that an op calls, directly or indirectly, in the order of their module."""
     waiting = [e for c in op.checks for e in ((c.value,) if isinstance(c, m.ShapeLet) else (c.condition, *_spoken(c)))]
     waiting += [d.size for t in (*op.tensors, *op.outputs) for d in t.dims]
     for definition in (*op.definitions, *(d for a in op.algorithms for d in a.definitions)):
@@ -193,7 +193,7 @@ def _plain(
     attributes: Mapping[str, object],
     outputs: int | None,
 ) -> Instance:
-    """An op with its arguments' types checked; the values of `sizes` inputs count as attributes."""
+    """Check the argument types of a plain op; the values of `sizes` inputs count as attributes."""
     if outputs is not None and outputs > len(op.outputs):
         raise CallTypeError(op.name, op.name, f"at most {plural(len(op.outputs), 'result')}", str(outputs))
     if len(arguments) < len(op.inputs):

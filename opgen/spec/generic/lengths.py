@@ -1,4 +1,4 @@
-"""How many indices a pack of indices stands for, told by the tensors that it subscripts."""
+"""Lengths of packs of indices, determined by the tensors that they subscript."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from opgen.spec.syntax import nodes as s
 
 
 class Lengths:
-    """Finds the lengths of the packs of indices of one definition, into `evaluator.lengths`."""
+    """Solver for the lengths of the index packs in one definition; results go to `evaluator.lengths`."""
 
     def __init__(self, evaluator: Evaluator, decl: s.DefinitionDecl) -> None:
         self.evaluator = evaluator
@@ -25,7 +25,7 @@ class Lengths:
         self.packs: dict[str, Span] = {}
 
     def solve(self) -> None:
-        """Raises Mistake where nothing tells a length, or tensors tell different ones."""
+        """Raise Mistake if a length is undetermined, or if tensors contradict each other."""
         self.found.clear()
         for ident in self._binders():
             if self.evaluator.length_of(ident.name) is not None:
@@ -41,7 +41,7 @@ class Lengths:
         self._pass()
 
     def _binders(self) -> Iterator[s.Ident]:
-        """The names of packs where they are bound: on the left side, after `where`, and by reductions."""
+        """Yield the names of packs where they are bound: on the left side, after `where`, and by reductions."""
         known = {*self.evaluator.world.attributes, *self.evaluator.world.aliases, *self.evaluator.world.packs}
         for subscript in self.decl.subscripts:
             if isinstance(subscript, s.Expansion):
@@ -72,7 +72,7 @@ class Lengths:
                             self._learn(node.pattern, count)
 
     def _taken(self, tree: s.Expression) -> Iterator[s.Expression]:
-        """An expression and all inside it but for the sides of choices that this form does not take."""
+        """Yield an expression and everything inside it, except the branches that this form does not take."""
         yield tree
         if isinstance(tree, s.Binary) and tree.op in ("and", "or"):
             for part, _ in self._asked(tree, demand=False):
@@ -90,7 +90,10 @@ class Lengths:
                     self._set(r.index.name, count, r.span)
 
     def _subscripts(self, owner: str, subscripts: Sequence[s.Expression]) -> None:
-        """What the dimensions of a tensor tell: one by one where packs stand for packs, else by their number."""
+        """Learn lengths from a tensor's dimensions.
+
+        Packs are matched one by one if the subscripts have packs in the same places, else by the total number.
+        """
         world = self.evaluator.world
         several = world.tensors_of.get(owner)
         tensor = world.tensors.get(several[0] if several else owner)
@@ -115,10 +118,10 @@ class Lengths:
             message = f"'{name}...' stands for {self.found[name]} indices, and for {count} here"
             raise Mistake(message, span)
 
-    # What a pattern tells, and what it is told ------------------------------------------------------
+    # Lengths of patterns --------------------------------------------------------------------------
 
     def _open(self, tree: s.Expression) -> bool:
-        """Whether packs of unknown length are in a pattern."""
+        """Return True if a pattern contains packs of unknown length."""
         for node in everything_in(tree):
             if isinstance(node, s.Named) and node.name in self.packs and node.name not in self.found:
                 return True
@@ -127,7 +130,7 @@ class Lengths:
         return False
 
     def _length(self, tree: s.Expression) -> int | None:
-        """How many elements a pattern has, as far as that is known."""
+        """Return the number of elements of a pattern, or None while it is unknown."""
         if not self._open(tree):
             return self.evaluator.length(tree)
         match tree:
@@ -147,7 +150,7 @@ class Lengths:
         return next((n for n in map(self._length, trees) if n is not None), None)
 
     def _side(self, tree: s.Choice) -> s.Expression | None:
-        """The side of a choice that is taken, where that is decided."""
+        """Return the branch that a choice takes, or None while it is undecided."""
         decided = self._condition(tree.condition)
         if decided is None:
             return None
@@ -155,7 +158,7 @@ class Lengths:
         return tree.if_true if decided else tree.if_false
 
     def _condition(self, tree: s.Expression, demand: bool = True) -> bool | None:
-        """A condition, where it is decided: by what is left in it, if that is enough."""
+        """Return the value of a condition, or None while it is undecided; one decisive operand is enough."""
         if isinstance(tree, s.Binary) and tree.op in ("and", "or"):
             return self._joined(tree, demand)
         if self._open(tree) or self.evaluator.length(tree) is not None:
@@ -164,7 +167,7 @@ class Lengths:
             return known_condition(self.evaluator.one(tree, None))
 
     def _joined(self, tree: s.Binary, demand: bool) -> bool | None:
-        """Conditions joined by one operation: what one of them decides, or all of them."""
+        """Return the value of conditions joined by one operation: one may decide, else all are needed."""
         enough, known = tree.op == "or", True
         for _, found in self._asked(tree, demand):
             if found == enough:
@@ -173,8 +176,9 @@ class Lengths:
         return not enough if known else None
 
     def _asked(self, tree: s.Binary, demand: bool) -> Iterator[tuple[s.Expression, bool | None]]:
-        """Conditions joined by one operation, as far as none before decides, each with what it is; those behind one
-        that is open are not asked.
+        """Yield joined conditions with their values, up to the first decisive one.
+
+        Conditions after an open one are not evaluated.
         """
         enough, asked = tree.op == "or", True
         for part in operands(tree):
@@ -185,7 +189,7 @@ class Lengths:
             asked = asked and not (found is None and self._open(part))
 
     def _call_length(self, tree: s.Call) -> int | None:
-        """The length of a list function's result, of which some argument is open."""
+        """Return the length of a list function's result if some argument is open."""
         list_function(tree)
         name, arguments = tree.function.name, tree.arguments
         evaluator = self.evaluator
@@ -201,7 +205,7 @@ class Lengths:
         return inner - abs(evaluator.int_of(arguments[1])) if name == "skip" else inner
 
     def _learn(self, tree: s.Expression, count: int) -> None:
-        """Takes note of a pattern's length for the packs in it."""
+        """Record the length of a pattern for the packs in it."""
         match tree:
             case s.Named():
                 if tree.name in self.packs:
@@ -241,7 +245,7 @@ class Lengths:
 
 
 def operands(tree: s.Binary) -> Iterator[s.Expression]:
-    """What an operation joins, from the left, however often it stands in a row."""
+    """Yield the operands of a chain of one operation, from the left."""
     row: list[s.Expression] = [tree]
     while isinstance(first := row[-1], s.Binary) and first.op == tree.op:
         row[-1:] = [first.right, first.left]
@@ -249,7 +253,7 @@ def operands(tree: s.Binary) -> Iterator[s.Expression]:
 
 
 def _expanded(tree: s.Expression) -> Iterator[s.Named]:
-    """The names in a pattern of a left side that may be packs: of a read, or a list, those in its expansions."""
+    """Yield the names in a left-side pattern that may be packs; in reads and lists, only those that are expanded."""
     if isinstance(tree, s.Named):
         yield tree
     for part in parts(tree):

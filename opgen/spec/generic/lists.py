@@ -1,4 +1,4 @@
-"""The functions of lists, which are worked out when an op is made: of dimensions, indices, attributes and axes."""
+"""List functions on dimensions, indices, attributes and axes, evaluated when an op is made."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ List: TypeAlias = tuple[s.Expression, ...]
 
 
 class Misfit(Exception):
-    """Lists, or numbers of elements, that do not fit each other."""
+    """An error about lists, or numbers of elements, that do not fit each other."""
 
 
 @dataclass(frozen=True)
 class ListFunction:
-    """`takes` says of each argument what it is: a "list", a list of "axes", of numbers or conditions ("known") or an
-    "int" that are known, a "value", a "tensor" of which sizes are known, or a "fill": a list or one value for all.
+    """A list function; `takes` gives the kind of each argument.
+
+    The kinds are "list", "axes" (a list of known integers), "known" (a list of known numbers or conditions), "int"
+    (known), "value", "tensor" (with known sizes) and "fill" (a list, or one value for all).
     """
 
     takes: tuple[str, ...]
@@ -40,18 +42,18 @@ def _picked(what: List, axes: Sequence[int], span: Span) -> List:
 
 
 def pick(span: Span, what: List, axes: Sequence[int]) -> List:
-    """The elements at some positions, in their order."""
+    """Return the elements at some positions, in their order."""
     return _picked(what, axes, span)
 
 
 def drop(span: Span, what: List, axes: Sequence[int]) -> List:
-    """All elements but those at some positions."""
+    """Return all elements except those at some positions."""
     _picked(what, axes, span)
     return tuple(e for at, e in enumerate(what) if at not in axes)
 
 
 def place(span: Span, rest: List, picked: List, axes: Sequence[int]) -> List:
-    """The list of which `drop` leaves `rest` and `pick` takes `picked`."""
+    """Invert `drop` and `pick`: return the list that they split into `rest` and `picked`."""
     size = len(rest) + len(axes)
     if len(picked) != len(axes) or len(set(axes)) != len(axes) or any(not 0 <= a < size for a in axes):
         raise Misfit(f"{len(picked)} elements do not go to the places {list(axes)} of {size}")
@@ -61,42 +63,42 @@ def place(span: Span, rest: List, picked: List, axes: Sequence[int]) -> List:
 
 
 def positions(span: Span, count: int) -> List:
-    """0, 1, ... less than a number."""
+    """Return 0, 1, ... below a number."""
     return tuple(integer(i, span) for i in range(count))
 
 
 def repeated(span: Span, what: s.Expression, count: int) -> List:
-    """One value as often as a number says."""
+    """Return one value, repeated."""
     return (what,) * max(count, 0)
 
 
 def reverse(span: Span, what: List) -> List:
-    """The elements, the last one first."""
+    """Return the elements in reverse order."""
     return what[::-1]
 
 
 def take(span: Span, what: List, count: int) -> List:
-    """The first elements; of -n, the last n."""
+    """Return the first n elements; for -n, the last n."""
     if abs(count) > len(what):
         raise Misfit(f"there are {len(what)} elements, not {abs(count)}")
     return what[:count] if count >= 0 else what[len(what) + count :]
 
 
 def skip(span: Span, what: List, count: int) -> List:
-    """What `take` leaves."""
+    """Return the elements that `take` omits."""
     taken = take(span, what, count)
     return what[len(taken) :] if count >= 0 else what[: len(what) - len(taken)]
 
 
 def aligned(span: Span, what: List, count: int, fill: s.Expression) -> List:
-    """The elements at the right end of a list of a length, the others being a value."""
+    """Right-align the elements in a longer list, padded with a value."""
     if count < len(what):
         raise Misfit(f"{len(what)} elements do not go into a list of {count}")
     return (fill,) * (count - len(what)) + what
 
 
 def starts(span: Span, what: List) -> List:
-    """For each element, the sum of those before it."""
+    """Return, for each element, the sum of those before it."""
     sums: list[s.Expression] = [integer(0, span)]
     for element in what[:-1]:
         sums.append(binary("+", sums[-1], element, span))
@@ -104,7 +106,7 @@ def starts(span: Span, what: List) -> List:
 
 
 def _strides(span: Span, dims: List) -> List:
-    """For each dimension, the number of elements between two that are neighbours along it."""
+    """Return the row-major strides of dimensions, in elements."""
     sizes: list[s.Expression] = [integer(1, span)]
     for dim in dims[:0:-1]:
         sizes.append(binary("*", dim, sizes[-1], span))
@@ -112,7 +114,7 @@ def _strides(span: Span, dims: List) -> List:
 
 
 def ravel(span: Span, indices: List, dims: List) -> List:
-    """The number of an element, counted in the order of its dimensions: one value."""
+    """Return the row-major number of an element, as a list of one value."""
     if len(indices) != len(dims):
         raise Misfit(f"{len(indices)} indices do not go with {len(dims)} dimensions")
     number = integer(0, span) if not indices else indices[0]
@@ -122,7 +124,7 @@ def ravel(span: Span, indices: List, dims: List) -> List:
 
 
 def unravel(span: Span, number: s.Expression, dims: List) -> List:
-    """The indices of the element of a number."""
+    """Return the indices of the element with a row-major number."""
     found = []
     for at, (dim, stride) in enumerate(zip(dims, _strides(span, dims), strict=True)):
         quotient = binary("//", number, stride, span)
@@ -131,7 +133,7 @@ def unravel(span: Span, number: s.Expression, dims: List) -> List:
 
 
 def fractions(numbers: List) -> list[Fraction]:
-    """Known numbers as fractions: of floats, the simplest that is the same number in float32."""
+    """Convert known numbers to fractions: for a float, the simplest that is the same number in float32."""
     found = []
     for number in numbers:
         negative = isinstance(number, s.Unary)
@@ -147,11 +149,11 @@ def fractions(numbers: List) -> list[Fraction]:
 
 
 _SIMPLE = 4096
-"""Denominators of fractions that people mean when they write a float: 0.6 is 3 / 5."""
+"""Greatest denominator of a fraction that people mean when they write a float: 0.6 is 3 / 5."""
 
 
 LARGEST = 3.4028234663852886e38
-"""Of float32."""
+"""The greatest finite float32."""
 
 
 def _simplest(number: float) -> Fraction | None:
@@ -163,17 +165,17 @@ def _simplest(number: float) -> Fraction | None:
 
 
 def numerators(span: Span, numbers: List) -> List:
-    """Of floats as fractions, what is above the line."""
+    """Return the numerators of floats as fractions."""
     return tuple(integer(f.numerator, span) for f in fractions(numbers))
 
 
 def denominators(span: Span, numbers: List) -> List:
-    """Of floats as fractions, what is below the line; at least 1."""
+    """Return the denominators of floats as fractions, each at least 1."""
     return tuple(integer(f.denominator, span) for f in fractions(numbers))
 
 
 def chosen(span: Span, conditions: List) -> List:
-    """The positions at which a condition holds."""
+    """Return the positions at which a condition holds."""
     decided = [known_condition(c) for c in conditions]
     if None in decided:
         raise Misfit("these are not known when an op is made of a call")
@@ -181,7 +183,7 @@ def chosen(span: Span, conditions: List) -> List:
 
 
 def units(span: Span, found: Sequence[int]) -> List:
-    """The positions of the dimensions of size 1 of an input."""
+    """Return the positions of an input's dimensions of size 1."""
     return tuple(integer(at, span) for at in found)
 
 
@@ -203,14 +205,14 @@ LISTS = {
     "units": ListFunction(("tensor",), units, "the positions of a tensor's dimensions of size 1"),
     "normalised": ListFunction(("axes", "int"), pick, "axes counted from the end brought to the front"),
 }
-"""The functions whose results are lists; `normalised` is worked out where it is known whom to blame."""
+"""Functions whose results are lists; the evaluator handles `normalised`, to blame the right argument."""
 
 SINGLE = {"ravel": ListFunction(("list", "list"), ravel, "the number of an element")}
 """Functions of lists whose result is one value."""
 
 
 def list_function(call: s.Call) -> ListFunction:
-    """The function that is called; raises Mistake if it takes more or fewer arguments."""
+    """Return the called function; raise Mistake for a wrong number of arguments."""
     name, given = call.function.name, len(call.arguments)
     function = (LISTS | SINGLE)[name]
     if given != len(function.takes):

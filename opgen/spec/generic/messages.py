@@ -1,4 +1,4 @@
-"""Messages of requirements: the expressions in them expanded for a form."""
+"""Messages of requirements, with their expressions expanded for a form."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _PIECES = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
 
 
 def message(evaluator: Evaluator, text: s.Text) -> s.Text:
-    """The text with the expressions in it expanded; a pack is a list, with commas."""
+    """Expand the expressions in a message; a pack becomes a list with commas."""
     return s.Text(text.span, _PIECES.sub(lambda m: _piece(evaluator, text, m), text.value))
 
 
 def spoken(evaluator: Evaluator, text: s.Text) -> str:
-    """The message as a caller reads it, of a form that is refused."""
+    """Return the message that a caller reads if the form is refused."""
     told = message(evaluator, text).value
     return re.sub(r"\{([^{}]*)\}", r"\1", told.replace("{{", "\0").replace("}}", "\1")).translate({0: "{", 1: "}"})
 

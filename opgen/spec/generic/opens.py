@@ -1,4 +1,4 @@
-"""Which declarations make an op generic."""
+"""Declarations that make an op generic."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from opgen.spec.syntax import nodes as s
 
 
 def is_generic(items: Iterable[s.Item]) -> bool:
-    """Whether declarations (fragments in place) leave anything open that a form has to fix."""
+    """Return True if declarations (with fragments expanded) leave something open that a form has to fix."""
     return any(map(_opens, items))
 
 

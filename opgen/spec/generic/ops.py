@@ -1,4 +1,4 @@
-"""Ops that a generic op uses: a call expanded for a form, and how many dimensions its results have."""
+"""Calls of other ops inside a generic op, expanded for a form, with the ranks of their results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from opgen.spec.syntax import nodes as s
 
 
 class OpCalls:
-    """Expands the calls of other ops in one form; `types` are those of its type variables."""
+    """Expands the calls of other ops in one form; `types` holds the types of its type variables."""
 
     def __init__(self, op: m.GenericOp, evaluator: Evaluator, make: Make) -> None:
         self._op = op
@@ -29,7 +29,7 @@ class OpCalls:
         }  # fmt: skip
 
     def expanded(self, item: s.OpCall, types: Mapping[str, str]) -> Iterator[s.OpCall]:
-        """The call, with tensors, lists and values in place; what follows knows of its results."""
+        """Expand the arguments of a call, and record its results for later declarations."""
         target = self._op.ops.get(item.call.function.name)
         arguments = tuple(e for a in item.call.arguments for e in self._argument(a))
         keywords = tuple(self._keyword(k, isinstance(target, m.GenericOp)) for k in item.call.keywords)
@@ -57,7 +57,7 @@ class OpCalls:
         return name in self._world.attributes or self._evaluator.length_of(name) is not None
 
     def _keyword(self, keyword: s.Keyword, form: bool) -> s.Keyword:
-        """An argument with a name; of a generic op it is a value where the form can tell it."""
+        """Expand a keyword argument; for a generic op its value must be known from the form."""
         value = keyword.value
         if isinstance(value, s.Text):
             return keyword
@@ -80,7 +80,7 @@ class OpCalls:
     def _results(
         self, target: m.OpSpec | m.GenericOp | None, call: s.Call, wanted: int, types: Mapping[str, str]
     ) -> Iterator[tuple[int, str]]:
-        """The rank and the type of each result, as far as that can be told; the checker looks at the call itself."""
+        """Yield the rank and type of each result, as far as they are known; the checker checks the call itself."""
         if isinstance(target, m.OpSpec):
             yield from ((o.rank, o.dtype) for o in target.outputs[:wanted])
         elif target is not None:
@@ -104,7 +104,7 @@ class OpCalls:
             yield from ((o.rank, made.types.get(o.dtype, o.dtype)) for o in made.op.outputs)
 
     def _given(self, tree: s.Expression, types: Mapping[str, str]) -> Argument | None:
-        """An argument of a generic op, as far as ranks depend on it."""
+        """Return an argument of a generic op, as far as ranks depend on it."""
         if not isinstance(tree, s.Named):
             value = _plain(tree)
             values = value if isinstance(value, list) else [value]
@@ -121,7 +121,7 @@ class OpCalls:
 
 
 def _plain(tree: s.Expression | s.Text) -> object:
-    """A number, a word, a text, or a list of them; None for what the form leaves open."""
+    """Return a number, a word, a text, or a list of them; None if the form leaves the value open."""
     match tree:
         case s.Text():
             return tree.value

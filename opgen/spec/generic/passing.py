@@ -1,4 +1,4 @@
-"""Generic ops that another op uses: their form is told by the ranks of what is given, and by values."""
+"""Generic ops called by another op: ranks of the arguments and values determine their form."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from opgen.spec.resolve.scope import Readable, Scope
 from opgen.spec.syntax import nodes as s
 
 Make = Callable[[m.GenericOp, Sequence[Argument | None], Mapping[str, object], int], Instance]
-"""What makes the plain op of a call of a generic one."""
+"""The function that makes the plain op for a call of a generic op."""
 
 
 class AnyPassing(Passing):
-    """Checks the calls of other ops, generic ones among them, in one op."""
+    """Checks of calls of other ops, generic ones included, inside one op."""
 
     def __init__(self, ops: m.Ops, make: Make, scope: Scope, caller: str) -> None:
         super().__init__(scope, caller, ops)
@@ -60,7 +60,7 @@ class AnyPassing(Passing):
         decl: s.TensorDecl | s.SeveralDecl | s.StaticDecl | s.SizesDecl,
         tree: s.Expression | None,
     ) -> Argument | None:
-        """A tensor as the form of the called op takes it: of the first of its types, and of sizes that are open."""
+        """Return a tensor as an argument of the called op's form: with its first allowed type, and with open sizes."""
         if tree is None:
             return None
         if isinstance(decl, s.StaticDecl):
@@ -71,7 +71,7 @@ class AnyPassing(Passing):
     def _attributes(
         self, op: m.GenericOp, keywords: Sequence[s.Keyword]
     ) -> tuple[dict[str, object], dict[str, s.Keyword]]:
-        """The values of attributes, and those that are given by what only a call of the calling op tells."""
+        """Return the values of attributes, and the keywords whose values only a call of the enclosing op gives."""
         decls = {a.name.name: a for a in op.attrs}
         values: dict[str, object] = {}
         open_: dict[str, s.Keyword] = {}
@@ -110,7 +110,7 @@ class AnyPassing(Passing):
 
 
 def _sample(decl: s.AttrDecl) -> object:
-    """A value that an attribute may have, for one that only a call tells."""
+    """Return an allowed value for an attribute that only a call gives."""
     if decl.type.words:
         word = decl.type.words[0].name.name
         return [word] if decl.type.shape else word
@@ -121,7 +121,7 @@ def _sample(decl: s.AttrDecl) -> object:
 
 
 def _static(decl: s.StaticDecl, value: AttrArgument) -> Argument:
-    """A static input: a number or a list of them."""
+    """Return a static input: a number or a list of numbers."""
     values = value if isinstance(value, list | tuple) else (value,)
     numbers = tuple(v for v in values if isinstance(v, int | float) and not isinstance(v, bool))
     return Argument(decl.dtype.name, 0 if decl.scalar else 1, tuple(map(float, numbers)), ())

@@ -1,4 +1,4 @@
-"""What an expanded op declares and does not use: left out, so that a form has only what it depends on."""
+"""Pruning of an expanded op: unused declarations are removed, so that a form has only its dependencies."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from opgen.spec.syntax.parse import parse_expression
 
 
 def prune(items: Sequence[s.Item]) -> list[s.Item]:
-    """The declarations without tensors, named integers, attributes and types that nothing reads.
+    """Remove tensors, named integers, attributes and types that nothing reads.
 
-    Inputs stay, as arguments of the call; one that no definition reads counts by its shape alone.
+    Inputs stay, because they are arguments of the call; one that no definition reads becomes `shape_only`.
     """
     used, lets = _reached(items), _lets(items)
     kept = [i for i in items if not _unused(i, used, lets)]
@@ -27,7 +27,7 @@ def prune(items: Sequence[s.Item]) -> list[s.Item]:
 
 
 def _reached(items: Sequence[s.Item]) -> set[str]:
-    """The names on which what stays in any case depends: inputs, outputs and their definitions, requirements."""
+    """Return the names that inputs, outputs with their definitions, and requirements depend on."""
     makers: dict[str, list[s.Item]] = {}
     lets = _lets(items)
     for item in items:
@@ -44,13 +44,13 @@ def _reached(items: Sequence[s.Item]) -> set[str]:
 
 
 def _lets(items: Sequence[s.Item]) -> set[str]:
-    """The names of intermediate tensors."""
+    """Return the names of intermediate tensors."""
     results = {n.name for i in items if isinstance(i, s.OpCall) for n in i.names}
     return results | {i.target.name for i in items if isinstance(i, s.DefinitionDecl) and i.let}
 
 
 def _makes(item: s.Item, lets: set[str]) -> Iterator[str]:
-    """The names for whose sake alone a declaration stands."""
+    """Yield the names that a declaration defines, if it is needed only for them."""
     match item:
         case s.LetDecl() | s.PackLet() | s.OpCall():
             yield from (n.name for n in item.names)
@@ -61,7 +61,7 @@ def _makes(item: s.Item, lets: set[str]) -> Iterator[str]:
 
 
 def only_required(items: Sequence[s.Item]) -> set[str]:
-    """The attributes that only requirements read, directly or through named integers."""
+    """Return the attributes that only requirements read, directly or through named integers."""
     effective: set[str] = set()
     lets = {n.name: i for i in items if isinstance(i, s.LetDecl) for n in i.names}
     waiting = [n for i in items if not isinstance(i, s.RequireDecl | s.LetDecl) for n in _uses(i)]
@@ -80,7 +80,7 @@ def _unused(item: s.Item, used: set[str], lets: set[str]) -> bool:
 
 
 def _uses(item: s.Item) -> Iterator[str]:
-    """The names that a declaration refers to."""
+    """Yield the names that a declaration refers to."""
     for tree in expressions_of(item):
         yield from names_in(tree)
     match item:

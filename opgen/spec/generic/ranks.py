@@ -1,8 +1,8 @@
-"""How many dimensions each pack stands for, told by the ranks of what a call gives.
+"""Ranks of packs of dimensions, determined by the ranks of a call's arguments.
 
-What `rank p = ...` says holds.  An input with one pack whose rank is open tells it.  Of several, those with a bound
-(`rank p <= 1`) are filled first, from the left.  A pack that stretches (`p... | 1`) has the largest number of
-dimensions of the inputs in which it stands so, or that of one in which it does not stretch.
+A rule `rank p = ...` comes first.  An input with a single open pack determines its rank.  If there are several, packs
+with a bound (`rank p <= 1`) are filled first, from the left.  A stretching pack (`p... | 1`) takes its rank from an
+input in which it does not stretch, else the largest one among the inputs that have it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from opgen.spec.syntax import nodes as s
 
 @dataclass(frozen=True)
 class Given:
-    """An input of a call: what it is called, its dimensions as they are declared, and how many it has."""
+    """An input of a call: its name, its declared dimensions, and its rank."""
 
     name: str
     dims: tuple[s.Dim, ...]
@@ -30,10 +30,10 @@ Length = Callable[[s.Expression], "int | None"]
 
 
 class RankSolver:
-    """Solves for the ranks of packs; `ranks` has them.
+    """Solver for the ranks of packs; `ranks` holds the results.
 
-    `told` works out a rule, or says None as long as it depends on what is not known yet; so does `length` with a
-    pattern of dimensions.
+    `told` evaluates a rule, or returns None while it depends on an unknown rank; `length` does the same for a pattern
+    of dimensions.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class RankSolver:
         self.packs = {p for g in given for p in packs_in(g.dims)} | {r.pack.name for r in rules}
 
     def solve(self) -> None:
-        """Fills `ranks`; raises CallError, naming an input whose rank does not fit."""
+        """Fill `ranks`; raise CallError, naming an input whose rank does not fit."""
         while self._rule() or self._firm() or self._bounded() or self._stretched():
             pass
         for name, most in self.most.items():
@@ -78,11 +78,11 @@ class RankSolver:
         return self.length(dim.size.pattern) if isinstance(dim.size, s.Expansion) else 1
 
     def _known(self, given: Given) -> int:
-        """The dimensions of an input that are known to be there: of what stretches, none."""
+        """Return the number of known dimensions of an input; stretching packs count as 0."""
         return sum(self._length(d) or 0 for d in given.dims if not _stretches(d))
 
     def _firm(self) -> bool:
-        """One pack that does not stretch, from an input in which all else is known."""
+        """Solve for a pack that does not stretch, from an input in which everything else is known."""
         for given in self.given:
             unknown = self._unknown(given)
             if len(unknown) == 1 and not any(map(_stretches, given.dims)):
@@ -100,7 +100,10 @@ class RankSolver:
         return False
 
     def _stretched(self) -> bool:
-        """A pack that stretches: the largest number of dimensions that inputs have of it."""
+        """Solve for a stretching pack: the largest number of dimensions that any input has for it.
+
+        Return the pack of an expanded dimension: the first pack named in it.
+        """
         waiting = {self._pack(d) for g in self.given for d in self._unknown(g) if not _stretches(d)}
         for given in self.given:
             for dim in self._unknown(given):
@@ -151,7 +154,7 @@ def _stretches(dim: s.Dim) -> bool:
 
 
 def packs_in(dims: Iterable[s.Dim]) -> Iterator[str]:
-    """The packs that stand by themselves among dimensions, `size...`."""
+    """Yield the packs that are dimensions by themselves, `size...`."""
     for dim in dims:
         if isinstance(dim.size, s.Expansion) and isinstance(dim.size.pattern, s.Named):
             yield dim.size.pattern.name
