@@ -20,7 +20,7 @@ def commit(folder: Path, staged: Sequence[tuple[str, Path]], removed: Sequence[s
     """Rename staged files to their places in a folder, in their order, and remove others.
 
     A reader sees each file old or new, whole.  If one cannot be replaced, all are again as they were; a signal to end
-    waits until either is done.  What is replaced is kept in `work` meanwhile.
+    waits until either is done.  Replaced files are kept in `work` meanwhile.
     """
     undo: list[Callable[[], object]] = []
     kept = [_beside(folder / name, work) for name in (*(name for name, _ in staged), *removed)]
@@ -44,7 +44,7 @@ def commit(folder: Path, staged: Sequence[tuple[str, Path]], removed: Sequence[s
 
 
 def _replace(source: Path, target: Path, kept: Path) -> Callable[[], object]:
-    """Rename a file over what is in its place, which is kept; return how that is undone."""
+    """Rename a file over the one in its place, which is kept; return a function that undoes this."""
     if not os.path.lexists(target):
         os.replace(source, target)
         return target.unlink
@@ -78,7 +78,7 @@ def _near(source: Path, target: Path) -> Path:
 
 
 def _beside(target: Path, work: Path) -> Path:
-    """Return a path that nothing has, on the file system of a file that will be replaced."""
+    """Return an unused path on the file system of a file that will be replaced."""
     place = target.parent if target.parent.is_dir() and not _same_system(target.parent, work) else work
     return place / f".{os.urandom(8).hex()}.old"
 

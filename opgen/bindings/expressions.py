@@ -33,7 +33,7 @@ from opgen.spec.model.model import (
 )
 
 CONDITIONAL, OR, AND, NOT, COMPARE, ADD, MULTIPLY, UNARY, ATOM = range(9)
-"""How tightly an expression binds, loosest first."""
+"""Precedence of an expression, loosest first."""
 
 LEVELS = {"or": OR, "and": AND} | dict.fromkeys(("==", "!=", "<", "<=", ">", ">="), COMPARE)
 LEVELS |= {"+": ADD, "-": ADD} | dict.fromkeys(("*", "/", "//", "%"), MULTIPLY)
@@ -47,7 +47,7 @@ class Printer(ABC):
     operators: ClassVar[dict[str, str]] = {}
 
     def text(self, e: Expr, around: int = CONDITIONAL) -> str:
-        """An expression, in parentheses if it binds less tightly than what stands around it."""
+        """Return the text of an expression, in parentheses if its precedence is below `around`."""
         found, level = self.print(e)
         return f"({found})" if level < around else found
 
@@ -111,7 +111,7 @@ class Printer(ABC):
         return f"int({value})" if e.function == "trunc" else f"int({e.function}({value}))"
 
     def mathematics(self, e: Apply | MultiplyAdd | Convert | BitCast | Read | Element | Reduce) -> str:
-        """What only mathematics has."""
+        """Return the text of an expression that only mathematics has."""
         raise InternalError(f"{type(e).__name__} is no expression of the shape language")
 
     @abstractmethod

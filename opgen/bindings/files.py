@@ -1,7 +1,7 @@
-"""Generated modules on disk: written together or not at all, only where they change, and never over somebody else's.
+"""Generated modules on disk: written together or not at all, only where they change, and never over other files.
 
-Removed is only what the manifest beside a module lists, and what still says in its first line that it was generated
-from that module's spec.
+Removal is limited to files that the manifest beside a module lists and whose first line still says that they were
+generated from that module's spec.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ LISTINGS = "listings"
 
 @dataclass(frozen=True)
 class Changes:
-    """What differs between a folder and the files that should be in it (paths within the folder, sorted).
+    """Differences between a folder and the files that should be in it (paths within the folder, sorted).
 
-    `notes` are sentences on what looks stale and is left alone.
+    `notes` are sentences on stale files that are left alone.
     """
 
     written: tuple[str, ...]
@@ -37,8 +37,9 @@ class Changes:
 
 
 def changes(folder: Path, files: Mapping[str, str], manifests: Sequence[Manifest], overwrite: bool = False) -> Changes:
-    """Return what would have to be done, the manifests written too.  Raise UserError if something that is not opgen's
-    is in the way; with `overwrite`, only if it is no plain file.
+    """Return the changes that would be made, the manifests included.
+
+    Raise UserError if a file that opgen did not write is in the way; with `overwrite`, only if it is not a plain file.
     """
     wanted = {**files, **{m.name: str(m) for m in manifests}}
     require_folders(folder, wanted)
@@ -57,8 +58,10 @@ def changes(folder: Path, files: Mapping[str, str], manifests: Sequence[Manifest
 def apply_changes(
     folder: Path, files: Mapping[str, str], manifests: Sequence[Manifest], overwrite: bool = False
 ) -> Changes:
-    """Write and remove: all of it, or nothing; return what was done.  The manifests come last: if the process is killed
-    among the renames, the next run removes what this one was about to.
+    """Write and remove: all of it, or nothing; return the changes made.
+
+    The manifests come last: if the process is killed among the renames, the next run removes the files that this one
+    should have removed.
     """
     wanted = changes(folder, files, manifests, overwrite)
     if not wanted:
@@ -75,7 +78,7 @@ def apply_changes(
 
 
 def _differs(path: Path, text: str, overwrite: bool) -> bool:
-    """Return whether a file has to be written.  Raise UserError if what is there is not opgen's."""
+    """Return True if a file has to be written.  Raise UserError if the existing one is not opgen's."""
     data = text.encode()
     if path.is_file() and not path.is_symlink() and path.stat().st_size == len(data) and path.read_bytes() == data:
         return False
@@ -84,7 +87,7 @@ def _differs(path: Path, text: str, overwrite: bool) -> bool:
 
 
 def _stale(folder: Path, manifest: Manifest, wanted: Mapping[str, str]) -> tuple[set[str], list[str]]:
-    """What the manifest on disk lists and no longer belongs, and what is to be said of the rest of it."""
+    """Return the stale files that the manifest on disk lists, and notes on the rest of its entries."""
     path = folder / manifest.name
     try:
         if not stat.S_ISREG(path.lstat().st_mode):
@@ -102,7 +105,7 @@ def _stale(folder: Path, manifest: Manifest, wanted: Mapping[str, str]) -> tuple
 
 
 def _is_from(folder: Path, name: str, source: str) -> bool:
-    """Whether a plain file, not reached by a link, says that it was generated from a spec of that name."""
+    """Return True if a plain file, not reached by a link, says that it was generated from a spec of that name."""
     path = folder / name
     if path.parent != folder and path.parent.is_symlink():
         return False

@@ -1,16 +1,16 @@
-"""Everything that is made of specs, in one folder.
+"""All files generated from specs, in one folder.
 
 For a spec file `family.op` that declares ops:
 
     family.py              the Python module
-    family.op              the spec with its imports and fragments spelt out; the module reads it when an op first runs
-    family.md              what is supported: types, layouts, attributes
+    family.op              the spec with its imports and fragments expanded; the module reads it when an op first runs
+    family.md              the table of supported types, layouts and attributes
     listings/FUNCTION.*    for people to read: the op as loop IR, its schedule, the scheduled loop IR, LLVM IR, CUDA C
                            (of an op too large to be read, a line that says so)
     py.typed               says that the modules are typed
-    family.manifest        the names of these files: what a later generation may remove
+    family.manifest        the names of these files, which a later generation may remove
 
-A spec file that declares no op, or that another of those given imports (it is a part of that one), makes nothing.
+A spec file makes nothing if it declares no op, or if another of the given ones imports it (it is a part of that one).
 """
 
 from __future__ import annotations
@@ -52,10 +52,12 @@ def generate(
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> Changes:
-    """Bring a folder up to date with specs (files, or folders of them); what changed, or without `write` would.
+    """Bring a folder up to date with specs (files, or folders of them); return the changes.
 
-    Everything is made before anything is written, so that a mistake in a spec leaves the folder as it is.  Files that
-    opgen did not write are replaced only with `overwrite`.  `progress` is told what is being done.
+    Without `write` nothing is changed, and the changes are those due.
+
+    Everything is made before anything is written, so that a mistake in a spec leaves the folder unchanged.  Files that
+    opgen did not write are replaced only with `overwrite`.  `progress` is called with a description of each step.
     """
     made = make(specs, progress)
     finish = apply_changes if write else changes
@@ -63,7 +65,7 @@ def generate(
 
 
 def make(specs: Sequence[Path], progress: Progress | None = None) -> Generated:
-    """What is made of specs."""
+    """Return the files generated from specs."""
     say = progress or (lambda what: None)
     files: dict[str, str] = {}
     manifests: list[Manifest] = []

@@ -29,7 +29,7 @@ class Java:
 
 @dataclass(frozen=True)
 class Built:
-    """The files, what they are made of, in words, and a sentence on what was not made."""
+    """The files, a description of their source, and a sentence on the files that were not made."""
 
     files: tuple[Path, ...]
     made: str
@@ -45,7 +45,7 @@ def build_ops(
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> Built:
-    """Build the C library, the C++ header, and what other build systems need to find both."""
+    """Build the C library, the C++ header, and the package files of both for other build systems."""
     name = options.prefix or module.name
     check_prefix(name)
     texts = render_cpp(chosen(module, options.ops), options.prefix, source)

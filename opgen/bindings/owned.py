@@ -1,6 +1,6 @@
-"""Whose a file is: opgen replaces only what it wrote itself, or what it is told to replace.
+"""Ownership of files: opgen replaces only files that it wrote itself, or those it is told to replace.
 
-A file is opgen's if it says so where it begins, or if the record of a build lists what it holds (`record.py`).
+A file is opgen's if its beginning says so, or if the record of a build lists its contents (`record.py`).
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ def require_folders(folder: Path, names: Collection[str]) -> None:
 
 
 def require_owned(path: Path, digests: Collection[str] = (), overwrite: bool = False) -> bool:
-    """Return whether there is a file, or raise UserError if it is not opgen's.
+    """Return True if there is a file; raise UserError if it is not opgen's.
 
-    `digests` are those of what builds have written there.  With `overwrite` any plain file may be replaced.
+    `digests` are those of earlier builds' files there.  With `overwrite` any plain file may be replaced.
     """
     try:
         status = path.lstat()
@@ -54,7 +54,7 @@ def says_so(path: Path) -> bool:
 
 
 def head(path: Path) -> bytes:
-    """Return a plain file's first bytes; nothing if it cannot be read."""
+    """Return a plain file's first bytes; empty if it cannot be read."""
     try:
         with open(path, "rb") as file:
             return file.read(_HEAD)

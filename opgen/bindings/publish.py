@@ -1,7 +1,7 @@
-"""A build's files on their way to the user's folder: made apart, then moved there together.
+"""A build's files on their way to the user's folder: made separately, then moved there together.
 
-Nothing that opgen did not write is replaced (`owned.py`), and a build that fails or is ended leaves the folder as it
-was (`commit.py`).
+Files that opgen did not write are never replaced (`owned.py`), and a build that fails or is ended leaves the folder
+unchanged (`commit.py`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from opgen.bindings.workplace import locked, workplace
 class Output:
     """The folder that a library is built for: `tree` is where its files are made, laid out as they will be there.
 
-    `prefix` begins the library's names, `source` says for readers what it is made from.
+    `prefix` begins the library's names, `source` describes its source for readers.
     """
 
     folder: Path
@@ -53,26 +53,26 @@ class Output:
             before, made = Record.read(self.folder / record), Record.of(self.tree, names)
             differing = [n for n in names if not _same(self.folder / n, self.tree / n)]
             self.require_owned([*differing, record])
-            # The first record lists what a process that is killed among the renames leaves, old or new.
+            # The first record covers the files, old or new, that remain if the process is killed among the renames.
             first, last = (self._written(r) for r in (before.joined(made), before.updated(made)))
             staged = [(record, first), *((name, self.tree / name) for name in differing), (record, last)]
             commit(self.folder, staged, (), self.tree.parent)
 
     def _written(self, record: Record) -> Path:
-        """Write a record beside the tree; return where."""
+        """Write a record beside the tree; return its path."""
         path = self.tree.parent / f"{os.urandom(4).hex()}.built"
         path.write_text(record.text(self.source), encoding="utf-8")
         return path
 
     def _is_own_link(self, name: str) -> bool:
-        """True for the link to the library of some version, beside it."""
+        """Return True for the link to the library of some version, in its own folder."""
         path = self.folder / name
         return path.is_symlink() and bool(re.fullmatch(rf"{re.escape(f'lib{self.prefix}.so')}\.\d+", os.readlink(path)))
 
 
 @contextlib.contextmanager
 def output(folder: Path, prefix: str, source: str, overwrite: bool = False) -> Iterator[Output]:
-    """Give a place to build in; what is there when the block is done goes to the folder, unless it raises."""
+    """Provide a folder to build in; its files go to the user's folder when the block is done, unless it raises."""
     with workplace(folder) as work:
         tree = work / "tree"
         tree.mkdir()
@@ -86,7 +86,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _same(old: Path, new: Path) -> bool:
-    """True if a small file need not be replaced, since it holds what is to be written."""
+    """Return True if a small file need not be replaced, since its contents are already right."""
     if new.is_symlink() or old.is_symlink() or not old.is_file() or old.stat().st_size != new.stat().st_size:
         return False
     with open(old, "rb") as one, open(new, "rb") as other:

@@ -1,7 +1,7 @@
-"""NAME.built, in a built folder: which files a build wrote that do not say it themselves, such as libraries.
+"""NAME.built, in a built folder: files of a build that do not name their source themselves, such as libraries.
 
 Text as `sha256sum` writes and checks it (`sha256sum -c NAME.built`), after a first line that names the source.  It is
-believed only as far as a file still holds what is listed, and only to replace that file.
+trusted only while a file still has the listed contents, and only to replace that file.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Record:
 
     @staticmethod
     def read(path: Path) -> Record:
-        """Return what a record lists; what is no record lists nothing."""
+        """Return the entries of a record; none if the file is not a record."""
         try:
             lines = plain.text(path).splitlines()
         except plain.FileRefusedError:  # a pipe, perhaps, of which no byte may be asked for
@@ -42,12 +42,12 @@ class Record:
 
     @staticmethod
     def of(tree: Path, names: Iterable[str]) -> Record:
-        """Return the record of files in a folder; those that say themselves whose they are, and links, are left out."""
+        """Return the record of files in a folder, without links and files that name their source themselves."""
         paths = ((name, tree / name) for name in names)
         return Record((name, digest(p)) for name, p in paths if not p.is_symlink() and not says_so(p))
 
     def digests(self, name: str) -> list[str]:
-        """Return what a file may hold."""
+        """Return the possible digests of a file."""
         return [d for n, d in self._digests if n == name]
 
     def updated(self, newer: Record) -> Record:
@@ -56,11 +56,11 @@ class Record:
         return Record([*newer._digests, *(pair for pair in self._digests if pair[0] not in names)])
 
     def joined(self, other: Record) -> Record:
-        """Return what lists all that either lists."""
+        """Return a record with the entries of both."""
         return Record([*self._digests, *other._digests])
 
     def text(self, source: str) -> str:
-        """Return the file's text; `source` is what was built."""
+        """Return the file's text; `source` names the source of the build."""
         said = " ".join("".join(c if c.isprintable() else " " for c in source).split())
         head = f"# {MARK}{said}. Only these files, and those that say the same, are replaced by the next build.\n"
         return head + "".join(f"{d}  {n}\n" for n, d in self._digests)

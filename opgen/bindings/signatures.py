@@ -8,7 +8,7 @@ from opgen.spec.model.model import Elements, InPlace, OpSpec, SignatureArgument
 
 
 def calls(op: OpSpec) -> Iterator[tuple[str, str]]:
-    """The label of each signature, and how it is called; nothing of an op that has one."""
+    """Yield the label of each signature, and its call; nothing for an op that has one."""
     for signature in op.signatures:
         function = signature.function or op.function_name
         yield signature.label, f"{function}({', '.join(_argument(op, a) for a in signature.arguments)})"
@@ -35,7 +35,7 @@ def _form_note(op: OpSpec, form: Elements | InPlace, labels: str) -> str:
 
 
 def other_names(op: OpSpec) -> dict[str, str]:
-    """The names that callers may write beside those of the op, each with the argument that it means."""
+    """Return other names that callers may write instead of the op's, each with the argument that it means."""
     pairs = [(c, a.name) for s in op.signatures for a in s.arguments for c in a.called]
     return {called: name for called, name in pairs if called != name}
 

@@ -28,9 +28,9 @@ _BEGUN_SECONDS = 3600.0
 
 @contextlib.contextmanager
 def workplace(place: Path) -> Iterator[Path]:
-    """Give an empty folder in `place`, by its absolute path, after the removal of what killed processes left there.
+    """Provide an empty folder in `place`, by its absolute path, after removing those of killed processes.
 
-    `place` is made if it is not there; if it is empty in the end, it goes again.
+    `place` is made if it does not exist; if it is empty in the end, it is removed again.
     """
     made = make_folders(place)
     folder = place.resolve() / f".build-{os.urandom(8).hex()}"
@@ -81,14 +81,14 @@ def make_folders(place: Path) -> list[Path]:
 
 
 def remove_empty(folders: list[Path]) -> None:
-    """Remove those of some folders, which lie in each other, that are there and empty."""
+    """Remove those of some nested folders that exist and are empty."""
     for folder in reversed(folders):
         with contextlib.suppress(OSError):
             folder.rmdir()
 
 
 def sweep(place: Path) -> None:
-    """Remove what killed processes left in a folder."""
+    """Remove the folders of killed processes from a folder."""
     for folder in place.iterdir():
         if _NAME.fullmatch(folder.name) and stat.S_ISDIR(folder.lstat().st_mode):
             with contextlib.suppress(OSError):  # another process may be at the same; what cannot be removed stays

@@ -14,7 +14,7 @@ from opgen.spec.model.model import Attr
 
 
 def call_fields(scope: OpScope, attr: Attr) -> Iterator[str]:
-    """What a call holds of an attribute; lists in logical order."""
+    """Yield the fields of a call for an attribute; lists in logical order."""
     name = scope.field_name(attr.name)
     if attr.shape:
         yield f"{'double' if attr.kind == 'float' else 'int64_t'} {name}[{elements(attr)}];"
@@ -26,7 +26,7 @@ def call_fields(scope: OpScope, attr: Attr) -> Iterator[str]:
 
 
 def defaults(scope: OpScope) -> Iterator[str]:
-    """The assignments of `..._attrs_default`: lists and words are NULL, which stands for the default."""
+    """The assignments of `..._attrs_default`: lists and words are NULL, which means the default."""
     for attr in scope.op.attrs:
         for name in spellings(attr):
             field = f"attrs->{scope.public.fields[name]}"
@@ -206,7 +206,7 @@ def _check_scalar(scope: OpScope, attr: Attr) -> Iterator[str]:
 
 
 def given(scope: OpScope, attr: Attr) -> str:
-    """What the caller gave for an attribute, for messages."""
+    """Return the caller's value of an attribute, for messages."""
     helper = scope.library.helper
     if attr.kind in ("enum", "layout"):
         word = f"{_words(scope, attr)}[{scope.field(attr.name)}]"

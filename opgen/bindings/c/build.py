@@ -44,12 +44,12 @@ from opgen.runtime.threads import available_cpus
 from opgen.spec.model.model import Module, OpSpec, Specialization
 
 Progress = Callable[[int, int, str], None]
-"""Told how many kernels are done, of how many, and what is being done."""
+"""Called with the number of kernels that are done, the number of all, and a description of the current one."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What to build: `prefix` begins every name (None: the module's name); `ops` None means all."""
+    """Options of a build: `prefix` begins every name (None: the module's name); `ops` None means all."""
 
     targets: tuple[str, ...] = ()
     ops: tuple[str, ...] | None = None
@@ -61,7 +61,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Built:
-    """What was made: the paths, how many kernels there are and how many of them were compiled now."""
+    """Results of a build: the paths, the number of kernels and of those that were compiled now."""
 
     files: tuple[Path, ...]
     kernels: int
@@ -121,7 +121,7 @@ class _Build:
         self.specials = self._specials()
 
     def _specials(self) -> list[Bound]:
-        """Calls given whole, then those given in part, then what the spec declares: the first that matches is run."""
+        """Return calls bound completely, then those bound in part, then the spec's own: the first match is run."""
         kernels, first = self.view.kernels, {o.op.name: o.first for o in self.view.ops}
         found = [specialised(self.module, kernels, first, s) for s in self.options.specials]
         declared = [(o, s) for o in self.module.ops for s in (*self._partial(o), *o.specializations)]
@@ -201,7 +201,7 @@ class _Build:
         return write(self.folder / where / name, text)
 
     def _library(self, architecture: str, table: KernelTable, objects: Mapping[str, bytes]) -> list[Path]:
-        """The libraries of one architecture; only objects where there is no compiler for it."""
+        """Return the libraries of one architecture; only objects if it has no compiler."""
         own = architecture == platform.machine()
         tools = Tools.host() if own else Tools.cross(architecture)
         place = self.folder / "lib" if own else self.folder / "lib" / f"{architecture}-linux-gnu"

@@ -17,7 +17,7 @@ from opgen.spec.model.model import Expr, FunctionCall, Require, ShapeLet, Sizes,
 from opgen.spec.resolve.dimensions import size_name
 
 HOLE = "\001"
-"""Stands for a number in the text of a requirement."""
+"""Placeholder of a number in the text of a requirement."""
 
 
 def check_statements(scope: OpScope, printer: CPrinter) -> Iterator[str]:
@@ -134,7 +134,7 @@ def _first_given(scope: OpScope) -> str:
 
 
 def _given(scope: OpScope, argument: str) -> str:
-    """What the caller gave for an input or an attribute."""
+    """Return the caller's value of an input or an attribute."""
     helper = scope.library.helper
     for i in scope.op.inputs:
         if i.name == argument:
@@ -146,7 +146,7 @@ def _given(scope: OpScope, argument: str) -> str:
 
 
 def _require(scope: OpScope, printer: CPrinter, check: Require, number: int) -> Iterator[str]:
-    """Refuse a call that breaks a requirement; `number` tells it from an equal one of another use of an op."""
+    """Refuse a call that breaks a requirement; `number` distinguishes it from an equal one of another use of an op."""
     helper = scope.library.helper
     condition = printer.text(check.condition)
     argument, given = string(check.argument), _given(scope, check.argument)
@@ -174,7 +174,7 @@ def shown_values(check: Require) -> tuple[Expr, ...]:
 
 
 def _whole(scope: OpScope, printer: CPrinter, t: Tensor) -> Iterator[str]:
-    """A tensor whose shape follows from the rest."""
+    """Check a tensor whose shape follows from the rest."""
     local = scope.locals[t.name]
     sizes = [printer.text(d.size) for d in t.dims]
     yield f"const int64_t {local}_expected[] = {{{', '.join(sizes) or '0'}}};"

@@ -19,8 +19,9 @@ from opgen.schedule.fallback import unless_broken
 
 @dataclass(frozen=True)
 class Compiled:
-    """The object file of a task, the C lines that tell the memory it needs and which calls are for one thread, and
-    whether it came from the cache.
+    """The object file of a task, with the C lines of its memory and of its calls for one thread.
+
+    A flag says if it came from the cache.
     """
 
     symbol: str

@@ -1,6 +1,6 @@
 """Expressions of the shape language as C.
 
-Integers are exact in the spec's language, so each operation on them is a call that remembers what does not fit (see
+Integers are exact in the spec's language, so each operation on them is a call that remembers overflow (see
 `library_internal.h`); conditions and floating arithmetic are plain C.
 """
 
@@ -33,9 +33,9 @@ _PURE = ("min", "max")
 
 
 class CPrinter(Printer):
-    """Prints with the names that a scope gave.
+    """Printer with the names of a scope.
 
-    `helper` begins the library's internal names; `math` is the pointer to what remembers failures; `symbols` are the
+    `helper` begins the library's internal names; `math` is the pointer to the record of failures; `symbols` are the
     spellings of symbols; `word` and `attribute` those of an enumeration's value and of (an element of) an attribute;
     `argument_of` the value of an enumerated argument of a function.
     """
@@ -147,7 +147,7 @@ class CPrinter(Printer):
         return f"{self._functions[e.function]}({', '.join([self._math, str(e.result), *arguments])})"
 
     def floating(self, e: Expr) -> bool:
-        """Whether an arithmetic expression has a floating value."""
+        """Return True if an arithmetic expression has a floating value."""
         match e:
             case Operation(op="==" | "!=" | "<" | "<=" | ">" | ">=" | "and" | "or"):
                 return False

@@ -15,7 +15,7 @@ from opgen.spec.model.model import Attr, Module, OpSpec, Reduce, Require, ShapeL
 from opgen.spec.model.walk import subexpressions
 
 RANK = 8
-"""The dimensions that a shape has room for, unless an op needs more."""
+"""Number of dimensions that a shape can hold, unless an op needs more."""
 _TEXT = 92
 
 
@@ -29,7 +29,7 @@ class FieldView:
 
 @dataclass(frozen=True)
 class OpHeader:
-    """An op's declarations; `functions` are what it has beside what makes its attributes, plain and with a message."""
+    """An op's declarations; `functions` are those besides its attributes' makers, plain and with a message."""
 
     name: str
     names: OpNames
@@ -109,7 +109,7 @@ def header_view(module: Module, prefix: str, source: str) -> HeaderView:
     )
 
 
-# What every library has -----------------------------------------------------------------------------
+# Parts of every library -----------------------------------------------------------------------------
 
 
 def _statuses(prefix: str) -> Iterator[Enumerator]:

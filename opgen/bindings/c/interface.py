@@ -1,7 +1,7 @@
-"""What a compiled caller of a library relies on: constants, structs and functions, and the number that stands for them.
+"""The binary interface of a library for compiled callers: constants, structs and functions, and its number.
 
-The headers are rendered from these, so the number follows from what is declared, and from nothing else: not from
-comments, nor from the order of what is independent.
+The headers are rendered from these, so the number follows from the declarations alone: comments and the order of
+independent declarations do not change it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from opgen.bindings.c.text import WIDTH
 
 ABI = 2
-"""The version of what declarations do not say (how "not given" is told, say); the first number of the package files."""
+"""Version of the rules that declarations do not show (the form of "not given", say); it begins the package version."""
 MESSAGE_SIZE = 4096
 """The most bytes of a message, its NUL included."""
 
@@ -21,12 +21,12 @@ WRONG_ABI = (
     "expected a library of interface 0x%016llx, for which the program was compiled, given one of 0x%016llx; "
     "take the header and the library of one build"
 )
-"""What is said of the wrong one, as a format of C."""
+"""Text about the wrong one, as a format of C."""
 
 
 @dataclass(frozen=True)
 class Enumerator:
-    """A named number, and what it means."""
+    """A named number, and its meaning."""
 
     name: str
     value: int
@@ -55,7 +55,7 @@ class Function:
         return f"{self._head}({', '.join(self._taken)});"
 
     def declared(self, api: str) -> str:
-        """The declaration behind a word: on one line if there is room, else a parameter on each."""
+        """Return the declaration for a word: on one line if it fits, else with a parameter on each."""
         line = f"{api} {self.text}"
         return line if len(line) <= WIDTH else f"{api} {self._head}(\n    " + ",\n    ".join(self._taken) + ");"
 
@@ -76,11 +76,11 @@ class Interface:
     structs: tuple[Struct, ...]
     functions: tuple[Function, ...]
     facts: tuple[str, ...] = ()
-    """What else must be the same, such as the shapes of tensors that are told by a pointer only."""
+    """Other facts that must be equal, such as the shapes of tensors that are passed by a pointer only."""
 
     @property
     def number(self) -> int:
-        """64 bits that stand for all of it: the beginning of a hash."""
+        """Return 64 bits that identify all of it: the beginning of a hash."""
         text = "\n".join((f"opgen {ABI}", *sorted(self._lines())))
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
 

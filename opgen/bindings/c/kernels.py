@@ -1,6 +1,6 @@
-"""Which kernels a library holds: one for each variant of each op and each level of the CPU, and specialised ones.
+"""Kernels of a library: one for each variant of each op and each level of the CPU, and specialised ones.
 
-Kernels that do the same have the same code: two ops whose loops differ in nothing but names share one symbol.
+Kernels that do the same have the same code: two ops whose loops differ only in names share one symbol.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Bound:
 
     @property
     def whole(self) -> bool:
-        """Whether it is for just one call (but for floating parameters, which are never bound)."""
+        """Return True if it is for just one call (except for floating parameters, which are never bound)."""
         return all(p.dtype.is_float for p in self.kernel.parameters)
 
 
@@ -79,10 +79,10 @@ def levels(targets: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 
 def serving(kernel: Kernel, level: str, available: Sequence[str]) -> str:
-    """The level whose code a kernel runs at a level.
+    """Return the level whose code a kernel runs at a level.
 
-    x86-64-v2 has nothing over x86-64 for floating types (what counts there are vectors and fused arithmetic, which
-    come with v3); for integers it has the multiplication of vectors.
+    x86-64-v2 has no advantage over x86-64 for floating types (vectors and fused arithmetic come with v3); for integers
+    it has the multiplication of vectors.
     """
     floating = not any(b.dtype.is_int for b in kernel.buffers)
     return X86_LEVELS[0] if level == X86_LEVELS[1] and floating and X86_LEVELS[0] in available else level
@@ -137,7 +137,7 @@ def partly_bound(
 
 
 def _given(e: Expr, given: Mapping[str, SpecializedValue]) -> int | None:
-    """What a specialization makes of what a kernel's parameter stands for; None if it leaves it open."""
+    """Return a kernel parameter's value under a specialization; None if it leaves it open."""
     value = given.get(e.name if isinstance(e, Symbol) else e.attr if isinstance(e, AttrValue) else "")
     if isinstance(e, AttrValue) and isinstance(value, tuple):
         value = value[e.element[0]] if len(e.element) == 1 else None

@@ -10,7 +10,7 @@ _BREAKS = (" && ", " || ", " ? ", " : ")
 
 
 def fitted(source: str) -> str:
-    """The source with its lines within the width, where there is a place to break them; comments stay as they are."""
+    """Fit the lines of a source into the width, where there is a place to break them; comments stay unchanged."""
     return "".join(f"{part}\n" for line in source.removesuffix("\n").split("\n") for part in _fit(line))
 
 

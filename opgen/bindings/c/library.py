@@ -58,7 +58,7 @@ class Word:
 
 @dataclass(frozen=True)
 class ElementsView:
-    """A check of an op in C: what is said of elements, and the size of what they subscript."""
+    """A check of an op in C: its text about elements, and the size of the dimension that they subscript."""
 
     row: str
     size: str
@@ -312,7 +312,7 @@ def check_prefix(prefix: str) -> None:
 
 
 def check_lists(module: Module) -> None:
-    """Raises UserError for a list that the library has no room for."""
+    """Raise UserError for a list that is too long for the library."""
     for op in module.ops:
         for attr in op.attrs:
             if prod(attr.shape) > 64:

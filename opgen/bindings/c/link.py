@@ -26,7 +26,7 @@ class Tools:
 
     @staticmethod
     def host() -> Tools:
-        """CC and AR, else `cc` and `ar`.  Raises UserError if there is no C compiler."""
+        """Return CC and AR, else `cc` and `ar`.  Raise UserError without a C compiler."""
         cc = tuple(shlex.split(os.environ.get("CC", ""))) or ("cc",)
         if shutil.which(cc[0]) is None:
             raise UserError(f"there is no C compiler '{cc[0]}'; install one, or name one in CC")
@@ -40,7 +40,7 @@ class Tools:
 
 
 def run(command: Sequence[str], folder: Path) -> None:
-    """Run a tool.  Raises UserError with what it said."""
+    """Run a tool.  Raise UserError with its output."""
     try:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     except OSError as error:
@@ -59,7 +59,7 @@ def compile_sources(tools: Tools, sources: Sequence[Path], folder: Path, jobs: i
 
 
 def link_shared(tools: Tools, objects: Sequence[Path], public: Sequence[str], target: Path) -> None:
-    """A shared library whose only symbols are the public ones."""
+    """Link a shared library whose only symbols are the public ones."""
     script = target.with_suffix(".map")
     script.write_text("{ global: " + " ".join(f"{name};" for name in public) + " local: *; };\n")
     arguments = target.with_suffix(".objects")

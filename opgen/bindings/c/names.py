@@ -9,7 +9,7 @@ from opgen.bindings.c.text import Names
 from opgen.spec.model.model import Attr, OpSpec
 
 RESERVED = ("attrs", "workspace", "workspace_size", "size", "message", "message_size")
-"""Parameters that every op's functions have beside its tensors."""
+"""Parameters that every op's functions have besides its tensors."""
 
 LOCALS = ("call", "op", "m", "math", "standard", "ends", "apart", "buffers", "memory")
 """Variables of the functions that have an op's tensors for parameters."""
@@ -19,7 +19,7 @@ STRUCT_SIZE = "struct_size"
 
 
 class OpNames:
-    """`prefix` is the library's, `nn_ops` for what begins `PREFIX_FUNCTION`."""
+    """Names of one op in C; `prefix` is the library's, `nn_ops` the part that begins `PREFIX_FUNCTION`."""
 
     def __init__(self, op: OpSpec, prefix: str) -> None:
         self.function = f"{prefix}_{op.function_name}"
@@ -59,7 +59,7 @@ class OpNames:
 
 
 def has_length(attr: Attr) -> bool:
-    """Whether an attribute is told by a pointer and a length: a list or a word."""
+    """Return True if an attribute is passed as a pointer and a length: a list or a word."""
     return bool(attr.shape) or attr.kind in ("enum", "layout")
 
 

@@ -1,4 +1,4 @@
-"""The parallel loop of a C library: an object file, and what the glue goes by."""
+"""The parallel loop of a C library: an object file, and the glue's contract with it."""
 
 from __future__ import annotations
 

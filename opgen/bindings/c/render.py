@@ -35,10 +35,9 @@ environment.filters["string"] = string
 class KernelTable:
     """The compiled kernels of one architecture.
 
-    `symbols` has, for each variant and then for each specialised kernel, a symbol for each level (None: there is
-    none); `rooms` the C that tells the memory of those that need some, `smalls` which calls are for one thread;
-    `specials` the number of the variant and the
-    parameters' values (None: any).
+    `symbols` has, for each variant and then for each specialised kernel, a symbol for each level (None: there is none).
+    `rooms` are the C expressions of the memory that some need, `smalls` those for calls that run on one thread.
+    `specials` are the number of the variant and the parameters' values (None: any).
     """
 
     levels: tuple[str, ...]

@@ -10,12 +10,14 @@ from opgen.loop.nodes import Binary, Cast, Compare, Const, Expr, Parameter, Sele
 _CALLS = {"add": "add", "sub": "sub", "mul": "mul", "floordiv": "div", "mod": "mod"}
 _SIGNS = {"and": "&&", "or": "||", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _ALIGNMENT = 63
-"""What a kernel asks for beyond a buffer's bytes, to align it."""
+"""Bytes that a kernel requests beyond a buffer's size, to align it."""
 
 
 def room_lines(heap: Heap, given: Sequence[Parameter], helper: str) -> list[str]:
-    """Statements that add to `*shared` what is allocated once and to `*each` what each thread of the parallel loop
-    allocates, from the parameters `p`; none if nothing is on the heap.
+    """Return statements that add allocated bytes to `*shared` and `*each`; none if nothing is on the heap.
+
+    `*shared` counts allocations made once, `*each` those of each thread of the parallel loop.  Both depend on the
+    parameters `p`.
     """
     parameters = {p.name: f"p[{i}]" for i, p in enumerate(given)}
     lines: list[str] = []

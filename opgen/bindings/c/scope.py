@@ -24,7 +24,7 @@ from opgen.spec.model.model import (
 
 
 class LibraryScope:
-    """Names of a module's C: `functions` of its shape functions, `helper` what internal names begin with."""
+    """Names of a module's C: `functions` of its shape functions, `helper` the prefix of internal names."""
 
     def __init__(self, module: Module, prefix: str) -> None:
         self.module = module
@@ -53,7 +53,7 @@ class LibraryScope:
 
 
 class OpScope:
-    """Names of one op: what its struct `call` holds, as the pointer `call` sees it."""
+    """Names of one op: the fields of its struct `call`, through the pointer `call`."""
 
     def __init__(self, library: LibraryScope, op: OpSpec) -> None:
         self.library = library
@@ -88,11 +88,11 @@ class OpScope:
         return self.library.constant(f"{self.static}_{attr}", word)
 
     def axes(self, layout: str) -> str:
-        """The table of a layout: for each word, where each logical dimension stands in the caller's order."""
+        """Return the table of a layout: for each word, the position of each logical dimension in the caller's order."""
         return f"{self.static}_{layout}_axes"
 
     def axis(self, layout: str | None, position: int) -> str:
-        """Where a logical dimension stands in the caller's order."""
+        """Return the position of a logical dimension in the caller's order."""
         return str(position) if layout is None else f"{self.axes(layout)}[{self.field(layout)}][{position}]"
 
     def attribute(self, e: AttrValue) -> str:

@@ -1,4 +1,4 @@
-"""Whether a call is too small to be shared out among threads, as C."""
+"""C condition that a call is too small to be shared out among threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text of a spec inside C source: whatever it holds, it stays the string, the comment or the name that it is."""
+"""Text of a spec inside C source: any content stays one string, one comment or one name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KEYWORDS = words.C | words.CPP | words.C_MACROS
 
 
 def string(text: str) -> str:
-    """A C string literal.  Every byte that is not plain ASCII is escaped, and so is what could begin a trigraph."""
+    """Return a C string literal, with every byte escaped that is not plain ASCII or could begin a trigraph."""
     out: list[str] = []
     for c in text:
         if c in _ESCAPES:

@@ -1,4 +1,4 @@
-"""What an attribute may be, in the words of the messages.
+"""Possible values of an attribute, in the words of the messages.
 
 They are those of `opgen.spec.call.arguments`, from which the calls of all bindings get theirs.
 """
@@ -12,17 +12,17 @@ from opgen.spec.model.model import Attr, OpSpec
 
 
 def plain_words(attr: Attr) -> tuple[str, ...]:
-    """The words that a caller may write (the one that stands for a list is none)."""
+    """Return the words that a caller may write (the one that means a list is excluded)."""
     return tuple(v for v in attr.values if attr.payload is None or v != attr.payload[0])
 
 
 def elements(attr: Attr) -> int:
-    """How many numbers a list holds."""
+    """Return the number of numbers in a list."""
     return prod(attr.shape)
 
 
 def expected(attr: Attr) -> str:
-    """What completes "expected ..." for a wrong value."""
+    """Return the text that completes "expected ..." for a wrong value."""
     if attr.payload is not None:
         return f"one of {', '.join(plain_words(attr))} or a list of integers"
     each = expected_scalar(attr)
@@ -32,8 +32,9 @@ def expected(attr: Attr) -> str:
 
 
 def blamed(op: OpSpec, attr: Attr) -> tuple[str, str]:
-    """The argument and the words for a value of an attribute that is wrong; a list that may stand in place of a word
-    is given by the name of that word's attribute.
+    """Return the argument and the words for a wrong value of an attribute.
+
+    A list that may replace a word goes by the name of that word's attribute.
     """
     if attr.carried_by is None:
         return attr.name, expected(attr)

@@ -1,1 +1,1 @@
-"""The C++ binding: a header over the C library, in the shape of TensorFlow's generated ops, and what installs it."""
+"""The C++ binding: a header over the C library, in the shape of TensorFlow's generated ops, and its package files."""

@@ -45,14 +45,14 @@ class ParameterView:
 
 
 def is_required(op: OpSpec, attr: Attr) -> bool:
-    """Whether a call must give the attribute, or (for a list that stands in a word's place) the other one."""
+    """Return True if a call must give the attribute, or (for a list that replaces a word) the other one."""
     if attr.carried_by is not None:
         return is_required(op, op.attr(attr.carried_by))
     return not (attr.has_default or attr.optional)
 
 
 def required_attrs(op: OpSpec) -> tuple[Attr, ...]:
-    """The attributes that are parameters; lists that stand in a word's place are not among them."""
+    """Return the attributes that are parameters, without lists that replace a word."""
     return tuple(a for a in op.attrs if a.carried_by is None and is_required(op, a))
 
 
@@ -61,7 +61,7 @@ def optional_attrs(op: OpSpec) -> tuple[Attr, ...]:
 
 
 def choices(op: OpSpec) -> list[tuple[Attr, ...]]:
-    """The required attributes of every form of a call: a word, or the list that may stand in its place."""
+    """Return the required attributes of every form of a call: a word, or the list that may replace it."""
     forms: list[tuple[Attr, ...]] = [()]
     for attr in required_attrs(op):
         each = [attr] if attr.payload is None else [attr, op.attr(attr.payload[1])]
@@ -86,7 +86,7 @@ def _element(attr: Attr) -> str:
 
 
 def fields(op: OpSpec, names: OpNames) -> Iterator[FieldView]:
-    """What is kept of a call's attributes; a list or word that is not set is left to the C library's default."""
+    """Yield the stored fields of a call's attributes; an unset list or word takes the C library's default."""
     for attr in op.attrs:
         for spelling in spellings(attr):
             field = names.fields[spelling]
@@ -116,7 +116,7 @@ def setters(op: OpSpec, names: ClassNames, docs: dict[str, tuple[str, ...]]) -> 
 
 
 def _may_be_unset(op: OpSpec, attr: Attr) -> bool:
-    """Whether "not given" differs from the default: beside an alias, or beside a list in a word's place."""
+    """Return True if "not given" differs from the default: with an alias, or with a list that replaces a word."""
     return attr.alias is not None or attr.payload is not None or attr.carried_by is not None
 
 
@@ -130,7 +130,7 @@ def _stored_type(op: OpSpec, attr: Attr) -> str:
 
 
 def _initial(op: OpSpec, attr: Attr, *, scalar_only: bool) -> str:
-    """The initializer of what is kept: the default, where it is known here."""
+    """Return the initializer of a stored field: the default, where it is known here."""
     scalar = not attr.shape and attr.kind in ("int", "float", "bool")
     if _may_be_unset(op, attr) or (scalar_only and not scalar):
         return ""

@@ -1,4 +1,4 @@
-"""The comments of a generated class, in the order of TensorFlow's: what it does, arguments, attributes, results."""
+"""The comments of a generated class, in the order of TensorFlow's: purpose, arguments, attributes, results."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _item(name: str, text: str) -> list[str]:
 
 
 def input_text(formula: Formula, given: Tensor | Sizes) -> str:
-    """What an input is, not escaped."""
+    """Return the description of an input, not escaped."""
     if isinstance(given, Tensor):
         return f"{tensor_text(formula, given)} {given.doc}" + (" Only its shape counts." if given.shape_only else "")
     forms = (f"[{', '.join(formula.dimension(d) for d in form)}]" for form in given.forms)
@@ -85,7 +85,7 @@ def tensor_text(formula: Formula, t: Tensor) -> str:
 
 
 def attribute_text(op: OpSpec, attr: Attr) -> str:
-    """What an attribute may be, not escaped."""
+    """Return the description of an attribute's possible values, not escaped."""
     deprecated = "" if attr.deprecated is None else f" Deprecated: {attr.deprecated}"
     return f"{_values(op, attr)} {attr.doc}{deprecated}"
 
@@ -115,7 +115,7 @@ def _bounds(attr: Attr) -> str:
 
 
 def default_text(attr: Attr) -> str | None:
-    """What the default is, not escaped; None if there is none."""
+    """Return the description of the default, not escaped; None if there is none."""
     if not attr.has_default or attr.default is None:
         return None
     shown = list(attr.default) if isinstance(attr.default, tuple) else attr.default
@@ -137,7 +137,7 @@ def _ranges(d: Definition, formula: Formula) -> str:
 
 
 def requirement_texts(op: OpSpec, formula: Formula) -> Iterator[str]:
-    """What an op requires of its arguments, not escaped."""
+    """Yield the requirements of an op on its arguments, not escaped."""
     for check in op.checks:
         if isinstance(check, Require):
             text = "".join(p if isinstance(p, str) else f"`{formula.text(p)}`" for p in check.expected)

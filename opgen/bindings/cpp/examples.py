@@ -24,7 +24,7 @@ class TensorView:
 
 @dataclass(frozen=True)
 class ExampleView:
-    """An example: `arguments` are what follows the inputs, `results` what is expected of each output's member."""
+    """An example: `arguments` follow the inputs, `results` are the expected values of each output's member."""
 
     file: str
     title: str

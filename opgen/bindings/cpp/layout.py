@@ -8,7 +8,7 @@ WIDTH = 120
 
 
 def call(head: str, items: Iterable[str], tail: str, indent: int) -> str:
-    """`head(items)tail`; what does not fit on a line goes on under the first item."""
+    """Lay out `head(items)tail`; items that do not fit on a line go on under the first item."""
     margin = " " * indent
     given = list(items)
     hanging = " " * (indent + len(head) + 1) if len(head) + indent < 60 else margin + "    "

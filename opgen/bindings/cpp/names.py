@@ -14,8 +14,8 @@ _PARAMETERS = (*CPP_API, "scope", "attrs", "call", "results", "status", "x", "re
 class ClassNames:
     """The names within one op's class; `cls` is the class's own.
 
-    `setters` and `storage` are those of each spelling of an optional attribute, `parameters` of what a call must give,
-    `outputs` of the results.
+    `setters` and `storage` are those of each spelling of an optional attribute, `parameters` those of a call's required
+    arguments, `outputs` those of the results.
     """
 
     def __init__(self, op: OpSpec, cls: str, spellings: Iterable[str], required: Iterable[Attr]) -> None:

@@ -1,4 +1,4 @@
-"""From a module's view to C++, and to what CMake and pkg-config need to find the library."""
+"""Rendering of a module's view as C++, and as the package files of the library for CMake and pkg-config."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from opgen.bindings.cpp.view import HeaderView, OutputView, header_view
 from opgen.spec.model.model import Module
 
 VERSION = f"{ABI}.0.0"
-"""The version that the package files tell; its first number is that of the C ABI."""
+"""The version in the package files; its first number is that of the C ABI."""
 
 
 def declared(parameters: Iterable[ParameterView], type: str | None = None) -> list[str]:
-    """Parameters as a declaration has them; `type` stands for their own."""
+    """Return parameters in the form of a declaration; `type` replaces their own."""
     return [f"{type or p.type} {p.name}" for p in parameters]
 
 

@@ -28,7 +28,7 @@ from opgen.spec.model.model import Attr, Module, OpSpec, Sizes, Tensor
 class TypeView:
     """A scalar type: its DataType and the number of that, the class of its elements, the code of its kind in C.
 
-    `form` are the arguments of the template that `cpp` stands for; "" if it is a type of C++, or a struct of its own.
+    `form` are the arguments of the template behind `cpp`; "" if it is a type of C++, or a struct of its own.
     """
 
     dtype: DType
@@ -69,7 +69,7 @@ class OutputView:
 
 @dataclass(frozen=True)
 class OpView:
-    """An op.  `forms` are the parameters of each form of a call that stand for attributes; `c` has its names in C."""
+    """An op.  `forms` are the attribute parameters of each form of a call; `c` has its names in C."""
 
     name: str
     c: OpNames

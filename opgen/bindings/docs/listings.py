@@ -1,4 +1,4 @@
-"""What becomes of an op, stage by stage, for people to read: the same text on every machine.
+"""Stages of an op's compilation for people to read: the same text on every machine.
 
 One set for each op: float32 (or its first type), sizes that are small and plain, the schedule for a processor of the
 x86-64-v3 level.
@@ -37,7 +37,7 @@ def listings(module: Module, op: OpSpec, source: str) -> dict[str, str]:
 
 
 def too_large(op: OpSpec, source: str) -> dict[str, str]:
-    """In their place, for an op whose stages are too long to be read."""
+    """Return replacements of the listings of an op whose stages are too long to be read."""
     return _note(op, source, "is too large to be listed")
 
 

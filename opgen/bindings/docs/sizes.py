@@ -18,7 +18,7 @@ LARGE, SMALL = 16, 3
 
 
 def modest_call(module: Module, op: OpSpec) -> Environment | None:
-    """A call worked out: attributes have their defaults, or the first word or the least number that is allowed.
+    """Return a complete call: attributes have their defaults, or the first word or the least number that is allowed.
 
     None if no guess at the sizes meets the op's requirements.
     """
@@ -39,12 +39,12 @@ def modest_call(module: Module, op: OpSpec) -> Environment | None:
 
 
 def _is_named(tensor: Tensor) -> bool:
-    """Whether all sizes of a tensor are products of symbols."""
+    """Return True if all sizes of a tensor are products of symbols."""
     return all(d.factors for d in tensor.dims)
 
 
 def _loose(op: OpSpec) -> OpSpec:
-    """An op of whose inputs any size is taken that follows from the others by an expression."""
+    """Return an op whose inputs take any size that the original op derives from other sizes by an expression."""
 
     def free(t: Tensor) -> Tensor:
         names = (f"{t.name}.{axis}" for axis in range(t.rank))
@@ -65,7 +65,7 @@ def _following(op: OpSpec, tensor: Tensor, call: Environment) -> tuple[int, ...]
 
 
 def _value(a: Attr) -> AttrArgument:
-    """What to give for an attribute that has no default."""
+    """Return a value for an attribute that has no default."""
     if a.has_default or a.optional:
         return None
     if a.kind in ("enum", "layout"):
@@ -76,7 +76,7 @@ def _value(a: Attr) -> AttrArgument:
 
 
 def _sizes(op: OpSpec, large: int, small: int) -> dict[str, int]:
-    """A size for every symbol of the inputs; where a product has a factor that never stands alone, the first is 1."""
+    """A size for every symbol of the inputs; in a product with a factor that never occurs alone, the first is 1."""
     dims = list(_dimensions(op))
     alone = {d.factors[0] for d in dims if len(d.factors) == 1}
     wide = {e.name for d in _wide(op) for e in subexpressions(d.size) if isinstance(e, Symbol)}

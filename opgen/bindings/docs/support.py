@@ -65,7 +65,7 @@ def support_page(module: Module, source: str) -> str:
 
 @dataclass(frozen=True)
 class GenericView:
-    """A generic op, in a row: its name, function, versions, types, and what it is."""
+    """A generic op, in a row: its name, function, versions, types, and description."""
 
     name: str
     function: str
@@ -148,7 +148,7 @@ def _shown(value: object) -> str:
 
 
 def plain(text: str) -> str:
-    """Text on one line that ends no cell of a table and begins no HTML; other marks of Markdown keep their meaning."""
+    """Return text on one line that ends no cell of a table and begins no HTML; other Markdown keeps its meaning."""
     joined = "".join(c if c.isprintable() else " " for c in " ".join(text.split()))
     return joined.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace(">", "&gt;")
 

@@ -25,7 +25,7 @@ from opgen.bindings.workplace import write
 from opgen.spec.model.model import Module
 
 Progress = Callable[[int, int, str], None]
-"""Told how much is done, of how much, and what is being done."""
+"""Called with the number of finished parts, the number of all, and a description of the current one."""
 
 RELEASE = "11"
 """The oldest Java that the classes run on."""
@@ -49,19 +49,21 @@ class Jdk:
 
     @property
     def javac(self) -> tuple[str, ...]:
-        """The compiler, told that it is not for long: it takes half the time if it optimises itself less."""
+        """Return the compiler's command with options for a short run: it takes half the time if it optimises itself
+        less.
+        """
         short = ("-J-XX:+IgnoreUnrecognizedVMOptions", "-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC")
         return str(self.home / "bin" / "javac"), *short
 
     @property
     def includes(self) -> tuple[str, str]:
-        """Where jni.h and what it includes lie, as options of a C compiler."""
+        """Return the folders of jni.h and of its includes, as options of a C compiler."""
         return f"-I{self.home / 'include'}", f"-I{self.home / 'include' / 'linux'}"
 
 
 @dataclass(frozen=True)
 class Built:
-    """What was made, and a sentence on what was not."""
+    """Results of a build, and a sentence on the parts that were not made."""
 
     files: tuple[Path, ...]
     note: str | None = None
@@ -69,7 +71,7 @@ class Built:
 
 @dataclass(frozen=True)
 class Sources:
-    """What is built of a library: the texts of its files by their paths within the built folder.
+    """Java's part of a library: the texts of its files by their paths within the built folder.
 
     `prefix` begins the library's names; `soname` is the file that the layer in C is linked with.
     """
@@ -112,7 +114,7 @@ def build_sources(sources: Sources, folder: Path, progress: Progress | None = No
 
 
 def build_layer(jdk: Jdk, folder: Path, prefix: str, soname: str, target: Path) -> None:
-    """The library of the layer in C, which finds the C library beside it."""
+    """Link the library of the layer in C; it finds the C library in its own folder."""
     source = (folder / "src" / prefix / f"{prefix}_jni.c").resolve()
     library = (folder / "lib" / soname).resolve()
     includes = (*jdk.includes, f"-I{(folder / 'include').resolve()}")

@@ -1,4 +1,4 @@
-"""The documentation comments of generated classes, from what the spec says."""
+"""The documentation comments of generated classes, from the spec's text."""
 
 from __future__ import annotations
 

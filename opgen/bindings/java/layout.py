@@ -9,8 +9,9 @@ WIDTH = 120
 
 
 def call(head: str, items: Iterable[str] | None, tail: str, indent: int, brackets: str = "()") -> str:
-    """`head(items)tail`, or without items `head tail`; what does not fit on a line goes on, indented by four;
-    an item may be parted before the `+` of texts that are joined.
+    """Lay out `head(items)tail`, or without items `head tail`.
+
+    Text that does not fit on a line goes on, indented by four; an item may be split before the `+` of joined texts.
     """
     opening, closing = brackets[0], brackets[1]
     margin = " " * indent

@@ -89,7 +89,7 @@ class ClassNames:
     """The names within one op's classes, the same in both.
 
     `setters` are those of each spelling of an optional attribute, `outputs` the accessors of the results, `parameters`
-    of what a call must give.
+    those of a call's required arguments.
     """
 
     def __init__(self, op: OpSpec, spellings: Iterable[str], required: Iterable[Attr]) -> None:

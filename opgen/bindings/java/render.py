@@ -1,4 +1,4 @@
-"""From a module's view to Java's sources, to the layer in C that they call, and to what Maven needs."""
+"""Rendering of a module's view as Java's sources, as the layer in C that they call, and as Maven's files."""
 
 from __future__ import annotations
 

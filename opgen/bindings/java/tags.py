@@ -1,6 +1,6 @@
-"""The tags of documentation comments: what each parameter is and what comes back, where a template does not say so.
+"""The tags of documentation comments: parameters and results, where a template does not describe them.
 
-A parameter of a name means the same in all classes of the API, so its text stands here once.
+A parameter of a name means the same in all classes of the API, so its text is here once.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ _PARAMETERS = {
     "<O>": "the class of what was given",
 }
 _THIS = ("Accepted", "Adds", "Copies", "Runs", "Sets", "Wants", "What may", "A tensor in place", "Gives")
-"""How the comments begin of methods that give the object itself."""
+"""First words of the comments of methods that return the object itself."""
 
 _COMMENT = re.compile(
     r"^(?P<margin> *)/\*\* ?(?P<text>(?:(?!\*/).)*?) ?\*/\n"
@@ -92,7 +92,7 @@ _COMMENT = re.compile(
 
 
 def with_tags(source: str) -> str:
-    """A source in which every comment of a method says what its parameters are and what it gives."""
+    """Add parameters and results to every comment of a method in a source."""
     interface = re.search(r"^public (sealed )?interface ", source, re.MULTILINE) is not None
 
     def completed(found: re.Match[str]) -> str:
@@ -126,7 +126,7 @@ def _tags(found: re.Match[str], text: str) -> list[str]:
 
 
 def _returned(text: str) -> str:
-    """What comes back, by a comment whose first words name it."""
+    """Return the description of a result, by a comment whose first words name it."""
     sentence = re.split(r"[.;:](?:\s|$)|, (?:which|of which|by|see)\b", text)[0]
     if text.startswith(_THIS):
         return "this"

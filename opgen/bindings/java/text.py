@@ -1,4 +1,4 @@
-"""Text of a spec inside Java source: whatever it holds, it stays the string, the comment or the name that it is."""
+"""Text of a spec inside Java source: any content stays one string, one comment or one name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OBJECT = frozenset(("clone", "equals", "finalize", "getClass", "hashCode", "noti
 
 
 def string(text: str) -> str:
-    """A Java string literal; what is not plain ASCII is escaped.
+    """Return a Java string literal; all but plain ASCII is escaped.
 
     Half a pair of surrogates is replaced: javac reads the backslashes after its escape wrongly.
     """
@@ -50,7 +50,7 @@ def line_comment(text: str) -> str:
 
 
 def javadoc_text(text: str) -> str:
-    """Text that a documentation comment may hold: no tag, no end of the comment, no escape; `code` is set as such."""
+    """Return text that is safe in a documentation comment: no tag, end or escape; `code` becomes code."""
     safe = "".join(c if c.isprintable() or c == "\n" else " " for c in text)
     safe = "".join(_HTML.get(c, c) for c in safe).replace("*/", "*&#47;")
     return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", safe)

@@ -10,7 +10,7 @@ from opgen.dtypes import DLPACK_CODES, DTYPES, DType, Small
 
 @dataclass(frozen=True)
 class Kind:
-    """What an element is in Java: its type, the class of an object that holds one, and names made of it."""
+    """Java's form of an element: its type, the class of an object that holds one, and names made of it."""
 
     name: str
     type: str
@@ -40,10 +40,9 @@ class Element:
     """A scalar type.
 
     `code` is DLPack's, `number` TensorFlow's (see `DATA_TYPES`), whose enumerations have `data_type` (today's) and
-    `legacy_data_type`;
-    `current` is the class of today's tensors, `legacy` the class that stands for elements of the older ones; `own`:
-    that class is a generated one.  `bits` are those that count of its `bytes`; `small` tells how a floating number of
-    at most 8 is stored.
+    `legacy_data_type`.  `current` is the class of today's tensors, `legacy` the class for elements of the older ones;
+    `own`: that class is a generated one.  `bits` are the significant ones of its `bytes`.  `small` describes the
+    storage of a floating number of at most 8 bits.
     """
 
     name: str
@@ -66,24 +65,24 @@ class Element:
 
     @property
     def narrow(self) -> bool:
-        """Whether it is an integer of fewer than 8 bits."""
+        """Return True if it is an integer of fewer than 8 bits."""
         return self.kind.name == "Byte" and self.bits < 8
 
     @property
     def by_bits(self) -> bool:
-        """Whether Java has no word for it: it stands in bytes or shorts by its bits where there are plain arrays."""
+        """Return True if Java has no type for it: plain arrays hold its bits in bytes or shorts."""
         return self.narrow or (self.kind.name == "Float" and self.bits < 32)
 
     @property
     def form(self) -> str:
-        """How a floating number of at most 8 bits is stored, as arguments in Java."""
+        """Return the storage format of a floating number of at most 8 bits, as arguments in Java."""
         assert self.small is not None
         s, nan = self.small, -1 if self.small.nan is None else self.small.nan
         return f"{s.exponent}, {s.fraction}, {s.bias}, {s.overflow}, {nan}, {str(s.one_zero).lower()}"
 
     @property
     def note(self) -> str:
-        """What completes "a tensor of NAME elements"."""
+        """Return the text that completes "a tensor of NAME elements"."""
         if self.kind.name == "Float" and self.bits < 32:
             return ", read and written as the nearest {@code float}"
         if self.bits < 8:

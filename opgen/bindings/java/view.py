@@ -26,7 +26,7 @@ from opgen.bindings.java.types import ELEMENTS, KINDS, LITERALS, Element, Kind
 from opgen.spec.model.model import Attr, Module, OpSpec, Sizes, Tensor
 
 _SIZES = "int32"
-"""What vectors of sizes are of in Java."""
+"""Element type of size vectors in Java."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class OutputView:
 class FieldView:
     """An attribute, by one of its spellings, as the native library takes it; `take` is the statement in C.
 
-    `blamed` is the argument that messages name, `expected` what they say it may be.
+    `blamed` is the argument that messages name, `expected` their text about possible values.
     """
 
     said: str
@@ -107,7 +107,7 @@ class ResultView:
 class FaceView:
     """An op's class in one of the two faces.
 
-    `type` is the class with its type parameters, `declared` the same with their bounds, `generics` what stands before a
+    `type` is the class with its type parameters, `declared` the same with their bounds, `generics` the prefix of a
     method's type.
     """
 
@@ -151,7 +151,8 @@ class OpView:
 class JavaView:
     """All of a module: `package` holds today's classes, `package`.legacy the older ones.
 
-    `number` stands for what the classes and the layer in C rely on: the header, and the order of ops and attributes.
+    `number` identifies the parts on which the classes and the layer in C rely: the header, and the order of ops and
+    attributes.
     """
 
     package: str
@@ -284,7 +285,7 @@ _STORED = {
     "INTS": ("List<Long>", ("List<Long>", "Long...")),
     "FLOATS": ("List<? extends Number>", ("List<? extends Number>", "Float...", "Double...")),
 }
-"""What is kept of an optional attribute, and what its setters take: TensorFlow's types, and doubles beside floats."""
+"""Stored type of an optional attribute, and the types its setters take: TensorFlow's, and doubles besides floats."""
 
 
 def _setters(op: OpSpec, names: ClassNames) -> Iterator[SetterView]:
@@ -330,7 +331,7 @@ def _face(op: OpSpec, names: ClassNames, faces: _Faces, *, legacy: bool) -> Face
 
 
 def numbers(op: OpSpec, variable: str) -> bool:
-    """Whether a type variable stands for numbers only."""
+    """Return True if a type variable allows numbers only."""
     found = op.type_variable(variable)
     return found is not None and all(t.kind != "bool" for t in found.allowed)
 

@@ -1,13 +1,13 @@
 """From a graph to a library that runs without Python, in a folder of its own (`publish.py` moves it to the user's).
 
 DIR/include/NAME.h, NAME.hpp     the interfaces in C and C++
-DIR/lib/libNAME.a, libNAME.so    the program: kernels, the entry that runs them, what opens it
+DIR/lib/libNAME.a, libNAME.so    the program: kernels, the entry that runs them, the code that opens it
 DIR/lib/cmake/NAME/...           find_package(NAME)
 DIR/share/NAME.weights           the constants, mapped where the program runs
 DIR/src/NAME/NAME.c              the glue, to be read
 
-The kernels are those that Python runs on this machine, for these sizes: results are the same, bit for bit.  A library
-that is opened on a CPU that lacks what they use says so.
+The kernels are those that Python runs on this machine, for these sizes: results are the same, bit for bit.  On a CPU
+without the instructions they use, opening the library reports that.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _environment.globals = {**c_environment.globals, "call": call}
 
 @dataclass(frozen=True)
 class Built:
-    """What was made: the files, the program in them, and what their texts were filled with."""
+    """Results of a build: the files, the program in them, and the values that filled their texts."""
 
     files: tuple[Path, ...]
     program: Program
@@ -70,8 +70,8 @@ def build_program(
 ) -> Built:
     """Build the library of a graph into a folder.
 
-    `source` says for readers what it is made from; `prefix` (the graph's name if not given) begins every name.  Raises
-    UserError for a prefix that is no name in C, or if there is no C compiler.
+    `source` describes its source for readers; `prefix` (the graph's name if not given) begins every name.  Raises
+    UserError for a prefix that is not a name in C, or without a C compiler.
     """
     name = identifier(graph.name).lower() if prefix is None else prefix
     require_prefix(name)
@@ -88,7 +88,7 @@ def build_program(
 
 
 def require_prefix(name: str) -> None:
-    """Raise UserError for what cannot begin the names of a library."""
+    """Raise UserError for a name that cannot begin the names of a library."""
     reason = why_no_prefix(name)
     if reason is not None:
         raise UserError(f"'{name}' cannot begin the names of a library: it is {reason}; give another with --prefix")

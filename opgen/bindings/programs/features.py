@@ -1,4 +1,4 @@
-"""What a CPU must have to run code that was made for another: where it says so itself.
+"""CPU features that code for another machine needs, by the CPU's own report.
 
 From the Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2A, CPUID, and AMD's APM, volume 3,
 appendix E.
@@ -47,7 +47,7 @@ class CpuidBits:
 
 
 def needed(target: Target) -> tuple[CpuidBits, ...]:
-    """What code for a machine takes of its CPU."""
+    """Return the CPU features that code for a machine needs."""
     if not target.is_x86:
         return ()
     found = []

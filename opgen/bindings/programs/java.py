@@ -27,7 +27,7 @@ from opgen.diagnostics import UserError
 _ALIGNMENT = 64
 """The bytes that tensors in the memory of a run begin at a multiple of."""
 _PARAMETERS = 254
-"""The most parameters of a method of Java's, beside the object."""
+"""Greatest number of parameters of a Java method, besides the object."""
 
 _environment = environment.overlay(
     loader=jinja2.ChoiceLoader(
@@ -50,7 +50,7 @@ _environment.filters = {
 class ArrayView:
     """An input or an output: its name in Java, that of its size, its elements, and its place in the memory of a run.
 
-    `shown` is it for a comment; what Java has no word for is told by its bits.
+    `shown` describes it in a comment; types that Java lacks are described by their bits.
     """
 
     name: str
@@ -99,7 +99,7 @@ class ModelView:
 
     @property
     def number(self) -> str:
-        """What stands for the layout of the library."""
+        """Return the number that identifies the layout of the library."""
         return f"0x{self.program.interface.number:016x}"
 
     @property
@@ -109,14 +109,14 @@ class ModelView:
 
     @property
     def element_types(self) -> tuple[tuple[str, str], ...]:
-        """The types of elements, and what JNI's functions for arrays of each have in their names."""
+        """Return the types of elements, and the part of each in the names of JNI's functions for arrays."""
         return tuple(sorted({(t.type, t.type.capitalize()) for t in self.tensors}))
 
 
 def build_java(view: ProgramView, folder: Path, package: str | None = None, progress: Progress | None = None) -> Built:
     """Write the Java class of a program into the folder of its library, and build it if there is a JDK.
 
-    Raises UserError for a package that Java's classes cannot have, and for a tensor that no array of Java's holds.
+    Raises UserError for a package that Java's classes cannot have, and for a tensor that Java's arrays cannot hold.
     """
     v = model_view(view, package or view.prefix)
     return build_sources(Sources(v.prefix, v.soname, dict(_texts(v))), folder, progress)

@@ -1,4 +1,4 @@
-"""What the templates of a program's library are filled with."""
+"""Values that fill the templates of a program's library."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from opgen.lower.elements import element_checks
 from opgen.spec.call.environment import evaluate_int
 
 _STORED = {"bool": "bool", "float16": "uint16_t", "bfloat16": "uint16_t", "float32": "float", "float64": "double"}
-"""What an element is in C, where it is no integer; those of memory alone are told by their bits."""
+"""C types of elements that are not integers; those of memory alone are passed as bits."""
 
 STATUSES = (
     Enumerator("OK", 0),
@@ -32,7 +32,7 @@ STATUSES = (
     Enumerator("FAILED", 5, "a step of the program could not be done"),
     Enumerator("WRONG_ABI", 6, "the program was compiled with the header of another library"),
 )
-"""How a call went."""
+"""Status of a call."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class TensorView:
 
 @dataclass(frozen=True)
 class CheckView:
-    """A check of subscripts: what is said before one that is outside, and what was added to it if it was negative."""
+    """A check of subscripts: the text before one that is outside, and the number added to it if it was negative."""
 
     said: str
     added: int
@@ -90,7 +90,7 @@ class ProgramView:
 
     @property
     def macro(self) -> str:
-        """What macros begin with."""
+        """Return the prefix of macros."""
         return self.prefix.upper()
 
     @property
@@ -100,13 +100,13 @@ class ProgramView:
 
     @property
     def info(self) -> Struct:
-        """What is told of a tensor."""
+        """Return the struct that describes a tensor."""
         fields = ("const char *name;", "const char *type;", "int32_t rank;", "const int64_t *shape;", "size_t bytes;")
         return Struct(f"{self.prefix}_tensor_info", fields)
 
     @property
     def functions(self) -> dict[str, Function]:
-        """What the library exports, without the prefix."""
+        """Return the functions that the library exports, without the prefix."""
         info, status, number = f"const {self.info.name} *", f"{self.prefix}_status", ("int32_t number",)
         model, message = f"const {self.prefix}_model *model", message_parameters()
         opened = (
@@ -178,7 +178,7 @@ def element_type(dtype: DType) -> str:
 
 
 LONGEST = 64
-"""The most letters of a name that stands for a text."""
+"""Greatest number of letters of a name that represents a text."""
 
 
 def identifier(text: str) -> str:

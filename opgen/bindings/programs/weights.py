@@ -22,7 +22,7 @@ HEADER = 4096
 
 @dataclass(frozen=True)
 class Weights:
-    """Where each constant begins, the length of the file, and the digest that it begins with."""
+    """Offsets of the constants, the length of the file, and the digest at its beginning."""
 
     offsets: tuple[int, ...]
     length: int
@@ -30,7 +30,7 @@ class Weights:
 
 
 def layout(constants: Sequence[Constant], program: bytes) -> Weights:
-    """The layout of the constants of a program, which is told apart by its code."""
+    """Return the layout of the constants of a program, which its code identifies."""
     offsets, end = [], HEADER
     found = hashlib.sha256(program)
     for constant in constants:

@@ -76,7 +76,7 @@ def annotation_of(op: OpSpec, attr: Attr) -> str:
 
 
 def plain_words(attr: Attr) -> tuple[str, ...]:
-    """The words that a caller may write (the one that stands for a list is none)."""
+    """Return the words that a caller may write (the one that means a list is excluded)."""
     return tuple(v for v in attr.values if attr.payload is None or v != attr.payload[0])
 
 
@@ -107,7 +107,7 @@ def _method(attr: Attr) -> str:
 
 
 def _options(attr: Attr) -> list[str]:
-    """What a check is told beside the name and the value."""
+    """Return the arguments of a check besides the name and the value."""
     options: list[str] = []
     if attr.kind in ("enum", "layout"):
         options.append(tuple_literal(attr.values))
@@ -146,7 +146,7 @@ def tuple_literal(values: tuple[object, ...]) -> str:
 
 
 def element_names(scope: OpScope, attr: Attr, used: list[AttrValue]) -> str | None:
-    """The statement that takes a list in a layout's order apart, as far as its elements are used; None if none is."""
+    """Return the statement that unpacks a list in a layout's order, for its used elements; None if none is used."""
     if attr.layout is None or not attr.shape:
         return None
     order = scope.op.attr(attr.layout).values[0]

@@ -1,4 +1,4 @@
-"""Sizes that an op has an own op for: the statements by which a function works out those that are not given."""
+"""Sizes for which an op has an op of its own: statements that compute those not given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The docstring of a generated function: what the spec says about an op, in one order for all ops."""
+"""The docstring of a generated function: the spec's text about an op, in one order for all ops."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _OUT = (
 
 
 def summary_and_rest(doc: str) -> tuple[str, str]:
-    """The first sentence (or paragraph) on a line, and what follows it."""
+    """Return the first sentence (or paragraph) on a line, and the text after it."""
     first, _, rest = doc.strip().partition("\n\n")
     first = " ".join(first.split())
     if len(first) <= TEXT:
@@ -95,7 +95,7 @@ def _tensor(formula: Formula, t: Tensor) -> str:
 
 
 def _values(op: OpSpec, attr: Attr) -> str:
-    """What an attribute may be."""
+    """Return the description of an attribute's possible values."""
     if attr.kind in ("enum", "layout"):
         words = ", ".join(literal(w) for w in plain_words(attr))
         if attr.payload is None:

@@ -36,9 +36,9 @@ KEPT = 512
 MOST = 1 << 24
 """Numbers of an attribute at most."""
 TENSORS = 1 << 16
-"""Tensors of an argument that stands for several, at most."""
+"""Greatest number of tensors of an argument that takes several."""
 DEEP = 8
-"""How far lists nest in attributes at most."""
+"""Greatest depth of nested lists in attributes."""
 
 Function = Callable[..., Any]
 _NUMBERS = (int, float, list, tuple, np.ndarray, np.generic)
@@ -49,7 +49,7 @@ _ATTRIBUTES = "attributes"
 
 @dataclass(frozen=True)
 class _Form:
-    """The function of a plain op; `positions` are, for each of its inputs, where its tensor stands in the call."""
+    """The function of a plain op; `positions` are, for each of its inputs, that of its tensor in the call."""
 
     function: Function
     positions: tuple[int, ...]
@@ -68,15 +68,15 @@ class Generic:
         self._forms: OrderedDict[object, _Form] = OrderedDict()
         self._functions: OrderedDict[OpSpec, Function] = OrderedDict()
         self._numbers: tuple[bool, ...] | None = None
-        """Whether the values of an input count, for each; not known before the first call."""
+        """For each input, True if its values count; not known before the first call."""
         self._sized = False
-        """Whether a form depends on sizes."""
+        """True if a form depends on sizes."""
 
     def __reduce__(self) -> tuple[Callable[[Library, str], object], tuple[Library, str]]:
         return _generic, (self.library, self.name)
 
     def each(self, argument: str, given: object) -> tuple[object, ...]:
-        """The tensors of an argument that stands for several of them."""
+        """Return the tensors of an argument that takes several."""
         if isinstance(given, Collection) and not isinstance(given, str | bytes | Mapping | Set):
             with suppress(TypeError):  # of an array without dimensions
                 if len(given) > TENSORS:
@@ -94,7 +94,7 @@ class Generic:
     def several(
         self, tensors: Sequence[object], attributes: Mapping[str, object], results: int | None, out: object
     ) -> tuple[Array, ...]:
-        """The results of an op that has as many as are asked for."""
+        """Return the results of an op that has as many as requested."""
         if isinstance(out, tuple) and len(out) == 1:
             out = out[0]
         found: Array | tuple[Array, ...] = self._call(tensors, attributes, results, out)
@@ -115,7 +115,7 @@ class Generic:
     def prepare_some(
         self, tensors: Sequence[object], attributes: Mapping[str, object], results: int | None
     ) -> Prepared | PreparedSeveral:
-        """The same for an op that has several results, or as many as are asked for."""
+        """Prepare an op with several results, or as many as requested."""
         found: Prepared | PreparedSeveral = self._prepared(tensors, attributes, results)
         return found
 
@@ -137,8 +137,9 @@ class Generic:
     def _form(
         self, tensors: Sequence[object], attributes: Mapping[str, object], results: int | None
     ) -> tuple[_Form, Sequence[object]]:
-        """The form of a call, and its tensors: known by the arrays' types and ranks, and by numbers whose values count,
-        where there is nothing else.
+        """Return the form of a call, and its tensors.
+
+        It is known by the arrays' types and ranks, and by numbers whose values count, if there is nothing else.
         """
         quick = None if self._numbers is None else self._quick(tensors, attributes, results)
         try:
@@ -156,10 +157,10 @@ class Generic:
     def _quick(
         self, tensors: Sequence[object], attributes: Mapping[str, object], results: int | None
     ) -> tuple[object, ...] | None:
-        """What tells the form of a call without a look at the op; None where that does not do.
+        """Return the key of a call's form without a look at the op; None where that is not enough.
 
-        All that a call with arrays alone costs beside its plain op is here: loops without calls, and keys without
-        tuples in them.
+        All of the cost of a call with arrays alone, besides its plain op, is here: loops without calls, and keys
+        without tuples in them.
         """
         numbers, sized = self._numbers or (False,), self._sized
         last = len(numbers) - 1
@@ -276,7 +277,7 @@ def _keep(kept: OrderedDict[Any, Any], key: object, value: object) -> None:
 
 
 def _frozen(attributes: Mapping[str, object]) -> object:
-    """Attributes as a part of a key; None where they are nothing that can be one."""
+    """Return attributes as a part of a key; None if they cannot be one."""
     found = tuple((n, _plain(v)) for n, v in attributes.items() if v is not None)
     return found if _hashable(found) else None
 
@@ -328,7 +329,10 @@ def _settled(checks: Checks, decl: AttrDecl, value: object) -> object:
 
 
 def _arguments(op: GenericOp, given: list[object]) -> list[Argument | None]:
-    """What a call's tensors tell of its form; lists take the type of the first other tensor of their type variable."""
+    """Return the form's arguments by a call's tensors.
+
+    Lists take the type of the first other tensor of their type variable.
+    """
     from opgen.spec.generic import Argument, known_sizes
     from opgen.spec.syntax import nodes as s
 
@@ -362,7 +366,7 @@ def _canonical(name: str) -> str:
 
 
 def _default(dtype: str, allowed: Mapping[str, list[str]]) -> str:
-    """The type of lists of a type variable that no array tells."""
+    """Return the type of lists of a type variable that no array determines."""
     if dtype not in allowed:
         return _canonical(dtype)
     return "float32" if "float32" in allowed[dtype] else allowed[dtype][0]

@@ -25,10 +25,12 @@ TEXT = 112
 
 @dataclass(frozen=True)
 class GenericView:
-    """A generic op: its public function.  `tensors` and `attributes` are source, `results` is the name of the argument
-    that tells how many results are wanted, empty where there is one.
+    """A generic op: its public function.
 
-    `itself` is the function's name within it, where an argument may have its name.
+    `tensors` and `attributes` are source; `results` is the argument with the wanted number of results, empty where
+    there is one.
+
+    `itself` is the function's name within it, if an argument may have its name.
     """
 
     name: str
@@ -47,7 +49,7 @@ class GenericView:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """What the function hands on."""
+        """Return the arguments that the function passes on."""
         return (*self.call, "out")
 
 
@@ -90,7 +92,7 @@ def generic_view(module: Module, op: GenericOp, names: Names, raw: Names) -> Gen
 
 
 def _given(decl: s.TensorDecl | s.SeveralDecl | s.StaticDecl | s.SizesDecl, argument: str, operator: str) -> str:
-    """What a call hands on of an input."""
+    """Return the expression that a call passes on for an input."""
     if isinstance(decl, s.SeveralDecl):
         return f"*{operator}.each({literal(decl.name.name)}, {argument})"
     return argument

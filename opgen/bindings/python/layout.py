@@ -1,4 +1,4 @@
-"""Long statements over several lines, as formatters write them: the last bracket that opens is taken apart."""
+"""Long statements over several lines, as formatters write them: the last bracket that opens is split."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _split(text: str) -> list[str]:
 
 
 def _outside_strings(text: str) -> Iterator[tuple[int, str]]:
-    """The characters that stand in no string literal, with their positions."""
+    """Yield the characters outside string literals, with their positions."""
     quoted = escaped = False
     for position, c in enumerate(text):
         if quoted:

@@ -1,7 +1,7 @@
 """Modules made in memory: from a spec at run time, and the gradient functions of ops.
 
-They are what `opgen generate` would write, run without being written: the same source (`inspect.getsource` shows it),
-the same checks and documentation.  They pickle by names that tell how to make them again (`places`).
+They equal the output of `opgen generate`, run without being written: the same source (`inspect.getsource` shows it),
+the same checks and documentation.  They pickle by names that describe how to make them again (`places`).
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ def load(path: str | os.PathLike[str]) -> ModuleType:
 def gradient(function: Callable[..., object], wrt: str | Sequence[str]) -> Callable[..., Any]:
     """The gradient of an op with respect to one of its inputs, or several, as a function; or of a compiled function.
 
-    `function` is an op's function in a generated module, in one that `load` gave, or itself a gradient.  The result
-    takes the op's inputs (only the shapes of those on whose values the gradient does not depend), for each output y
-    the gradient with respect to it as `grad_y`, and the op's attributes.  It returns the gradient with respect to the
-    input `wrt`, in that input's shape.  It is a function like any other of the module: documented, checked, compiled
-    when it is first called.
+    `function` is an op's function in a generated module, in one from `load`, or itself a gradient.  The result takes
+    the op's inputs (shapes only, for inputs whose values the gradient does not use), for each output y the gradient
+    with respect to it as `grad_y`, and the op's attributes.  It returns the gradient with respect to the input `wrt`,
+    in that input's shape.  It is a function like any other of the module: documented, checked, compiled when it is
+    first called.
 
         by_x = opgen.gradient(ops.blend, wrt="x")  # ops.blend(x, y, weight) gives z
         dx = by_x(x, y, grad_z, weight=0.5)
@@ -59,7 +59,7 @@ def gradient(function: Callable[..., object], wrt: str | Sequence[str]) -> Calla
         by_both = opgen.gradient(ops.blend, wrt=["x", "y"])
         dx, dy = by_both(x, y, grad_z, weight=0.5)
 
-    Of a function that `opgen.compile` gave, the result takes the function's arguments and, by its name, `grad`: the
+    For a function from `opgen.compile`, the result takes the function's arguments and, by its name, `grad`: the
     gradient with respect to the function's results (without it, that of their sum).
 
         step = opgen.gradient(loss, wrt=("w", "b"))
@@ -67,8 +67,8 @@ def gradient(function: Callable[..., object], wrt: str | Sequence[str]) -> Calla
 
     A gradient can be pickled if `function` can.
 
-    Raises UserError if `function` is no op's, and DiagnosticError, with the place in the spec, if `wrt` is no input of
-    it or the op cannot be differentiated.
+    Raises UserError if `function` is not an op's, and DiagnosticError, with the place in the spec, if `wrt` is not an
+    input of it or the op cannot be differentiated.
     """
     derive = getattr(function, "gradient", None)
     if callable(derive):  # a compiled function's own
@@ -116,8 +116,9 @@ def _origin(function: Callable[..., object]) -> tuple[Library, OpSpec]:
 
 
 def module_of(module: Module, source: str, recipe: Recipe | None = None) -> LiveModule:
-    """The Python module of a spec's model; `source` says for readers what it is made from, `recipe` how `_make` makes
-    it in another process.
+    """Return the Python module of a spec's model; `source` describes its source for readers.
+
+    `recipe` is `_make`'s input for making it in another process.
     """
     text = render_module(module, source=source)
     serial = next(_serial)

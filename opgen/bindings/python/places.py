@@ -1,9 +1,9 @@
-"""Names by which pickle finds the functions of modules that are made in memory.
+"""Names under which pickle finds the functions of modules that are made in memory.
 
-Pickle writes a function as its module's name and its own, and imports that module, where it writes and where it reads
-them.  The name of a module made in memory is therefore a recipe: JSON, below the name of the package that can follow
-it.  The process that made the module imports that one, any other makes it.  Until then the module is in no list, so
-that it goes when nobody refers to it.
+Pickle writes a function as its module's name and its own, and imports that module, both when it writes and when it
+reads.  The name of a module made in memory is therefore a recipe: JSON, below the name of the package that can follow
+it.  The process that made the module imports that one, any other makes it.  Until then no list holds the module, so
+that it is freed when nobody refers to it.
 
 A recipe that cannot be followed gives functions that raise the reason when they are called: a pool whose worker cannot
 read a task waits for it forever.
@@ -29,7 +29,7 @@ Recipe: TypeAlias = "list[Any]"
 class LiveModule(ModuleType):
     """A module made in memory; pickled, and copied, by the name of its place.
 
-    (Whatever it has of its own has two underscores, since ops may have all other names.)
+    (All its own attributes have two underscores, since ops may have all other names.)
     """
 
     __place__: str | None = None
@@ -41,7 +41,7 @@ class LiveModule(ModuleType):
 
 
 class Lost:
-    """A stand-in for a module that cannot be made in this process, for its parts, and for theirs."""
+    """A replacement for a module that cannot be made in this process, for its parts, and for theirs."""
 
     def __init__(self, reason: str) -> None:
         self._reason = reason
@@ -90,7 +90,7 @@ class Places(MetaPathFinder, Loader):
         return ModuleSpec(fullname, self) if fullname.startswith(f"{self._start}[") else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """Return the module of a name, made if no function of it is alive in this process."""
+        """Return the module of a name, made if this process has no living function of it."""
         try:
             made = self._alive.get(spec.name) or self._make(*(self.recipe(spec.name) or ()))
         except Exception as error:  # a pool waits for ever on a task that cannot be read: its call raises the reason

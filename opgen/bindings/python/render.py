@@ -25,7 +25,7 @@ _IMPORTS = {
     "opgen.runtime.call.specialize": ("Library",),
     "opgen.runtime.call.tensors": ("Array", "TensorLike", "plain_vector"),
 }
-"""Where generated code finds what it may use."""
+"""Modules from which generated code imports its names."""
 
 _environment = jinja2.Environment(
     loader=jinja2.PackageLoader("opgen.bindings.python", "templates"),

@@ -64,7 +64,7 @@ class OpScope:
 
 
 def elements(attr: Attr) -> int:
-    """How many integers a list attribute holds."""
+    """Return the number of integers in a list attribute."""
     count = 1
     for n in attr.shape:
         count *= n

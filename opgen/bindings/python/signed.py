@@ -43,7 +43,7 @@ class SignedView:
     """A function with several signatures.
 
     `positional` are the parameters that all signatures begin with, `keywords` the others by their names, `aliases` the
-    lines that take what another name gives; `data` are the lines of the `Signatures` that read its calls.
+    lines that take values given by another name; `data` are the lines of the `Signatures` that read its calls.
     """
 
     overloads: tuple[OverloadView, ...]
@@ -55,7 +55,10 @@ class SignedView:
 
 
 def signed_view(op: OpSpec, scope: OpScope, rest: tuple[str, ...]) -> SignedView | None:
-    """The view of an op's function; None for one with one signature.  `rest` are the arguments besides tensors."""
+    """Return the view of an op's function; None for one with one signature.
+
+    `rest` are the arguments besides tensors.
+    """
     if not op.signatures:
         return None
     count = common(op.signatures)
@@ -94,7 +97,7 @@ def _annotation(op: OpSpec, own: dict[str, ParameterView], name: str) -> str:
 
 
 def _front(op: OpSpec, own: dict[str, ParameterView], names: tuple[str, ...]) -> Iterator[ParameterView]:
-    """The parameters by position: those that may be left out, or be given by another name, are None then."""
+    """Yield the parameters by position: those that may be omitted, or be given by another name, are None then."""
     renamed = set(other_names(op).values())
     defaulted = {a.name for s in op.signatures for a in s.arguments if a.default is not None}
     optional = False
@@ -105,9 +108,9 @@ def _front(op: OpSpec, own: dict[str, ParameterView], names: tuple[str, ...]) ->
 
 
 def _overloads(op: OpSpec, own: dict[str, ParameterView]) -> Iterator[OverloadView]:
-    """An overload for each signature, and one for each that has other names: these are given by keyword alone.
+    """Yield an overload for each signature, and one for each with other names, which are given by keyword alone.
 
-    What one overload takes, no other repeats: type checkers refuse an overload that can never match.
+    No overload repeats calls that another one takes: type checkers refuse an overload that can never match.
     """
     positional: list[tuple[ParameterView, ...]] = []
     keywords: list[set[ParameterView]] = []

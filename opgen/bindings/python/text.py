@@ -1,6 +1,4 @@
-"""Text of a spec inside Python source: whatever it holds, it stays the literal, the docstring or the name that it
-is.
-"""
+"""Text of a spec inside Python source: any content stays one literal, one docstring or one name."""
 
 from __future__ import annotations
 

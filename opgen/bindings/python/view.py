@@ -30,7 +30,7 @@ from opgen.spec.resolve.dimensions import size_name
 
 @dataclass(frozen=True)
 class FunctionView:
-    """A shape function.  `statements` are its named integers, `result` what it returns."""
+    """A shape function.  `statements` are its named integers, `result` its return value."""
 
     name: str
     parameters: tuple[str, ...]
@@ -93,14 +93,15 @@ class ModuleView:
 
     @property
     def show(self) -> str:
-        """The statement that sets what the functions show as their signatures."""
+        """Return the statement that sets the signatures that the functions show."""
         signed = [f"{op.function}={literal(op.registered)}" for op in self.ops if op.signed is not None]
         return f"_library.show({', '.join(['globals()', *signed])})"
 
 
 def module_view(module: Module, source: str, spec_file: str) -> ModuleView:
-    """The view of a module; `source` is the spec's name for readers, `spec_file` the file beside it with the
-    flattened spec.
+    """Return the view of a module; `source` is the spec's name for readers.
+
+    `spec_file` is the file beside it with the flattened spec.
     """
     names = Names(RESERVED)
     functions = {f.name: (names.fresh(f"_{f.name}"), len(f.results)) for f in used_functions(module)}
@@ -140,7 +141,7 @@ def used_functions(module: Module) -> tuple[Function, ...]:
 
 
 def _shape_expressions(op: OpSpec) -> Iterator[Expr]:
-    """What the generated check of an op computes."""
+    """Yield the expressions that the generated check of an op computes."""
     for check in op.checks:
         if isinstance(check, ShapeLet):
             yield check.value
@@ -207,12 +208,12 @@ def _op_view(module: Module, op: OpSpec, names: Names, raw: Names, functions: di
 
 
 def _takes_name(op: OpSpec, scope: OpScope) -> bool:
-    """Whether a call can be given a name, which has no effect."""
+    """Return True if a call can be given a name, which has no effect."""
     return "name" in op.signature and "name" not in scope.arguments
 
 
 def _passed(argument: str, is_vector: bool, is_name: bool) -> str:
-    """An argument as the operator gets it, which remembers calls by what it gets: a name is not worth remembering."""
+    """Return an argument for the operator, which remembers calls by its arguments: a name is not worth remembering."""
     if is_name:
         return "None if type(name) is str else name"
     return f"plain_vector({argument})" if is_vector else argument
@@ -263,7 +264,7 @@ def _elements(op: OpSpec, scope: OpScope) -> Iterator[str]:
 
 
 def _follows(t: Tensor, scope: OpScope, printer: PythonPrinter) -> str:
-    """The statement that compares a tensor's whole shape with what follows for it from the rest."""
+    """Return the statement that compares a tensor's whole shape with the one that follows from the rest."""
     sizes = _tuple([printer.text(d.size) for d in t.dims])
     names = tuple_literal(tuple(size_name(d) for d in t.dims))
     return f"check.whole({literal(t.name)}, {scope.shape(t.name)}, {sizes}, {names}, {_layout(t, scope)})"
@@ -314,7 +315,7 @@ def _require(check: Require, scope: OpScope, printer: PythonPrinter) -> Iterator
 
 
 def _given(scope: OpScope, argument: str) -> str:
-    """What the caller gave for an attribute, as a message shows it."""
+    """Return the caller's value of an attribute, as a message shows it."""
     attr = next((a for a in scope.op.attrs if a.name == argument), None)
     if attr is None or attr.payload is None:
         return scope.arguments[argument]
@@ -325,7 +326,7 @@ def _given(scope: OpScope, argument: str) -> str:
 
 
 def _message(check: Require, printer: PythonPrinter) -> str:
-    """What was expected, with the values that the spec asks to be shown."""
+    """Return the expected condition, with the values that the spec asks to be shown."""
     values = [printer.text(p) for p in check.expected if not isinstance(p, str)]
     if not values:
         return literal("".join(p for p in check.expected if isinstance(p, str)))

@@ -1,6 +1,6 @@
 """Multiply-adds in which a mask leaves out lanes, as one instruction where the CPU has masks.
 
-fma(x[i if m], select(m, w, -0), acc)    ->    select(m, fma(x[i if m], w, acc), acc)
+    fma(x[i if m], select(m, w, -0), acc)    ->    select(m, fma(x[i if m], w, acc), acc)
 
 LLVM makes a masked multiply-add of the second form if it does not know the mask's value.  For a known one it makes a
 blend, which uses the multiplying units.  So a known mask passes through an empty piece of assembly, once for a
