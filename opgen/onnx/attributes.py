@@ -1,4 +1,4 @@
-"""Attributes of nodes, as they stand in the message, and as values."""
+"""Attributes of nodes, in their message form, and as values."""
 
 from __future__ import annotations
 

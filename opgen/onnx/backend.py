@@ -1,7 +1,6 @@
-"""The interface `onnx.backend.base.Backend`: what runs models of ONNX's own tests, and programs written for it.
+"""The interface `onnx.backend.base.Backend`, for ONNX's own tests of models, and programs written for it.
 
-from opgen.onnx import backend
-backend.prepare(model).run([x])
+from opgen.onnx import backend backend.prepare(model).run([x])
 """
 
 from __future__ import annotations
@@ -37,11 +36,11 @@ class Prepared(base.BackendRep):
         self._type = base.namedtupledict("Outputs", list(outputs))
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """The results, in the order of the model's outputs, also by name; `inputs` in order, by name, or a single one.
+        """Run the model; return the results, in the order of the model's outputs, also by name.
 
-        An input that has a default may be given by name.
+        `inputs` are in order, by name, or a single one.  An input that has a default may be given by name.
 
-        Raises ArgumentError for an input that does not fit, and ModelError for what a model cannot do with such inputs.
+        Raises ArgumentError for an input that does not fit, and ModelError if the model cannot run with such inputs.
         """
         compiled = self.compiled.taking(inputs.keys() if isinstance(inputs, Mapping) else ())
         return self._type(*compiled.results(tuple(_in_order(compiled.outline, inputs))))
@@ -52,7 +51,7 @@ class Backend(base.Backend):
 
     @classmethod
     def is_compatible(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> bool:
-        """Whether a model can be loaded for a device."""
+        """Return True if a model can be loaded for a device."""
         try:
             load(model)
         except UserError:
@@ -96,7 +95,7 @@ class Backend(base.Backend):
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
-        """Whether models run on a device, as ONNX writes it: `CPU`, `CUDA:1`."""
+        """Return True if models run on a device, as ONNX writes it: `CPU`, `CUDA:1`."""
         return device.split(":")[0] == "CPU"
 
 

@@ -16,7 +16,7 @@ from opgen.onnx.scope import Import, Step
 
 
 def call_of(shared: Import, step: Step, op: Op, constants: dict[str, Data]) -> list[Call]:
-    """The call, behind one that works out its size if it has one that is counted; nothing, with the reasons noted.
+    """Return the call, after one that computes its size if that is counted; none, with the reasons noted, on a mistake.
 
     Tensors among a node's attributes are added to `constants`.
     """
@@ -45,8 +45,10 @@ def call_of(shared: Import, step: Step, op: Op, constants: dict[str, Data]) -> l
 
 
 def one_at_a_time(shared: Import, step: Step, op: Op, each: str) -> list[Step]:
-    """A node as several: `each` is the input of its op from which on the node has several tensors for each input, all
-    of the first before all of the second; so are its outputs.
+    """Return a node as several: `each` is the input of its op from which on the node has several tensors for each
+    input.
+
+    All tensors of the first input come before all of the second; so do its outputs.
     """
     if not each:
         return [step]
@@ -83,7 +85,7 @@ def _counted(shared: Import, ports: Interface, call: Call) -> list[Call]:
 
 
 def _values(shared: Import, step: Step) -> dict[str, Attribute]:
-    """The values of a node's attributes; what is wrong with one is noted."""
+    """Return the values of a node's attributes; mistakes in them are noted."""
     found: dict[str, Attribute] = {}
     for name, attribute in step.attributes.items():
         try:
@@ -106,12 +108,12 @@ def _place(ports: Interface, inputs: list[str | None], attributes: Mapping[str, 
 
 
 def _words(value: Attribute) -> bool:
-    """Whether a value is text, which no tensor holds."""
+    """Return True if a value is text, which tensors cannot hold."""
     return isinstance(value, str) or (isinstance(value, tuple) and any(isinstance(each, str) for each in value))
 
 
 def as_data(value: Attribute) -> Data:
-    """The tensor that an attribute stands for: numbers are float32 and int64, as in ONNX."""
+    """Return the tensor form of an attribute: numbers are float32 and int64, as in ONNX."""
     if isinstance(value, Data):
         return value
     first = value[0] if isinstance(value, tuple) and value else value

@@ -1,4 +1,4 @@
-"""What can be wrong with a model: it is malformed, or it asks for what opgen does not have."""
+"""Errors of a model: it is malformed, or it needs something that opgen does not have."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LONGEST = 400
 
 @dataclass(frozen=True)
 class Complaint:
-    """What is wrong, with which node and operator; both are empty where it is the model itself."""
+    """A mistake, with its node and operator; both are empty if it concerns the model itself."""
 
     reason: str
     node: str = ""

@@ -1,9 +1,9 @@
-"""Data of a model that are in files of their own: in the model's folder, and nowhere else.
+"""Data of a model that are in files of their own: in the model's folder only.
 
-A model names any path, and what it computes of the data may go anywhere: a path that leads out of the folder would give
-away whatever its user may read.  Links are followed as far as they stay in the folder, or in that in which the model's
-file is when the model itself is a link (so the cache of Hugging Face has it: `snapshots/*/model.onnx` and its data
-are links into one folder `blobs`).
+A model can name any path, and its results may go anywhere: a path that leads out of the folder would leak any file that
+its user may read.  Links are followed while they stay in the folder.  If the model itself is a link, they may also stay
+in the folder of its file.  The cache of Hugging Face needs this: `snapshots/*/model.onnx` and its data are links into
+one folder `blobs`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Folder:
 
 
 def mapped(folder: Folder | None, entries: Mapping[str, str], wanted: int) -> memoryview:
-    """The `wanted` bytes that `location`, `offset` and `length` tell, mapped and not read.
+    """Map `wanted` bytes given by `location`, `offset` and `length`, without reading them.
 
     Raises ExternalDataError.
     """

@@ -38,12 +38,12 @@ def schema_of(name: str, version: int, of: str) -> Any | None:
 
 
 def takes_sequences(schema: Any) -> bool:
-    """Whether one of an operator's inputs can only be a sequence of tensors."""
+    """Return True if one of an operator's inputs can only be a sequence of tensors."""
     return any(all(kind.startswith("seq(") for kind in i.types) for i in schema.inputs)
 
 
 def defined_function(node: Any, version: int, of: str, types: Sequence[Any | None]) -> Any | None:
-    """The function by which ONNX defines an operator, for this node, or None.
+    """Return the function that ONNX defines for an operator, for this node, or None.
 
     `types` are the types of the node's inputs as far as they are known; some functions depend on them.
     """
@@ -79,7 +79,7 @@ def defaults_of(name: str, version: int, of: str) -> dict[str, Any]:
 
 
 class Types:
-    """The types of values as far as ONNX's own rules tell them, for functions that depend on them."""
+    """The types of values as far as ONNX's own rules determine them, for functions that depend on them."""
 
     def __init__(self, ir_version: int) -> None:
         self.known: dict[str, Any] = {}

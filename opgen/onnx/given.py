@@ -17,7 +17,7 @@ LIMIT = (1 << 31) - 1
 
 @dataclass(frozen=True)
 class Opened:
-    """`folder` is where its external data may lie, None if it came from no file."""
+    """A model's opened file; `folder` may contain its external data, None if it came from no file."""
 
     name: str
     held: OpenFile | bytes
@@ -25,7 +25,7 @@ class Opened:
 
     @property
     def size(self) -> int:
-        """How many bytes it has, external data left out."""
+        """Return its size in bytes, without external data."""
         return len(self.held) if isinstance(self.held, bytes) else self.held.size
 
     def content(self) -> bytes:

@@ -31,11 +31,11 @@ _SIDES = ("then_branch", "else_branch")
 
 
 UNKNOWN = ("", "?")
-"""Names of dimensions that are none: exporters write `?` for whatever they do not know, several times in a model."""
+"""Names of dimensions without meaning: exporters write `?` for any unknown one, several times in a model."""
 
 
 def main_model(shared: Import, graph: Any, versions: Mapping[str, int]) -> Model:
-    """The model of a main graph; what is wrong with it is noted."""
+    """Return the model of a main graph; its mistakes are noted."""
     for node in graph.node:
         for name in node.output:
             shared.values.keep(name)
@@ -65,7 +65,7 @@ def main_model(shared: Import, graph: Any, versions: Mapping[str, int]) -> Model
 
 
 class _Inside:
-    """The calls and constants of one graph, as they are found."""
+    """The calls and constants of one graph, in the order found."""
 
     def __init__(self, shared: Import) -> None:
         self.shared = shared
@@ -104,9 +104,9 @@ class _Inside:
             self.shared.types.known[name] = helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
 
     def nodes(self, nodes: Sequence[Any], scope: Scope, context: Context, keep: bool = False) -> list[str]:
-        """Adds the calls of nodes; `scope` gets the names of what they make, which they `keep` in the main graph.
+        """Add the calls of nodes; `scope` gets the names of their results, which they `keep` in the main graph.
 
-        Gives the names of the nodes: their own, or those of their operators, with a number where one is taken.
+        Return the names of the nodes: their own, or those of their operators, with a number where one is taken.
         """
         order, mistakes = ordered(nodes, scope)
         written = bool(context.within)
@@ -231,7 +231,7 @@ class _Inside:
             shared.types.known.update(result_types(shared.types.known, step, body, found))
 
     def _inner(self, step: Step, attribute: Any, given: Mapping[str, str] | None = None) -> Model | None:
-        """The model of a graph that stands inside a node; its inputs are `given`, by their names inside."""
+        """Return the model of a graph inside a node; its inputs are `given`, by their names inside."""
         shared, graph = self.shared, attribute.g
         if attribute.type != onnx().AttributeProto.GRAPH or (graph.input and given is None):
             return None
@@ -251,7 +251,7 @@ class _Inside:
 
 
 def _referred(attribute: Any, references: Mapping[str, Any]) -> Any | None:
-    """An attribute itself, or what it refers to in the function around it; None if that was not given."""
+    """Return an attribute, or the one that it refers to in the function around it; None if that was not given."""
     return references.get(attribute.ref_attr_name) if attribute.ref_attr_name else attribute
 
 
@@ -303,7 +303,7 @@ def _input(shared: Import, declared: Any, reader: str, node: Any | None) -> Inpu
 
 
 def _shape(tensor: Any) -> tuple[Size, ...]:
-    """The shape of an input: numbers, symbols, and None for what is open (a negative number, too, is no size)."""
+    """Return the shape of an input: numbers, symbols, and None for open sizes (negative numbers count as open)."""
     sizes: list[Size] = []
     for dim in tensor.shape.dim:
         if dim.HasField("dim_value"):

@@ -1,4 +1,4 @@
-"""What a spec says that its op takes, for matching a node with it: by name, before any rank or type is known."""
+"""Signature of a spec's op for matching a node with it: by name, before any rank or type is known."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Op: TypeAlias = "OpSpec | GenericOp"
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """An input or an output; `several`: it stands for any number of tensors, one at least."""
+    """An input or an output; `several`: it takes any number of tensors, one at least."""
 
     name: str
     optional: bool = False
@@ -27,9 +27,9 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """An attribute: what kind of value it takes, or a list of such; `words` are those of an enumeration.
+    """An attribute: its kind of value, or a list of such; `words` are those of an enumeration.
 
-    `counter` names the op that works the value out of the same inputs: models do not give it.  `default` is that of a
+    `counter` names the op that computes the value from the same inputs: models do not give it.  `default` is that of a
     single number of kind float.
     """
 
@@ -49,7 +49,7 @@ class Parameter:
         return None if number == self.default else number
 
     def untold(self, value: object) -> bool:
-        """Whether a value says that there is none: 0, which is no type, of a type that has a default."""
+        """Return True if a value means "not given": 0, which is not a type, for a type that has a default."""
         return self.kind == "type" and not self.required and value == 0
 
 
@@ -63,7 +63,7 @@ class Interface:
 
 
 class MisfitError(Exception):
-    """An attribute that does not fit what the spec says of it; the text is the reason."""
+    """An attribute that does not fit its description in the spec; the text is the reason."""
 
 
 def spec_of(module: Module, domain: str, name: str, version: int) -> Op | None:
@@ -78,7 +78,7 @@ def each_of(module: Module, domain: str, name: str, version: int) -> str:
 
 
 def _full(domain: str, name: str) -> str:
-    """What specs call an operator: one of ONNX's own domain by its name alone."""
+    """Return the specs' name of an operator: for one of ONNX's own domain, its name alone."""
     return f"{domain}.{name}" if domain else name
 
 
@@ -129,12 +129,12 @@ def _number(value: object) -> float | None:
 
 
 def _foreign(name: str) -> str:
-    """What a name is outside specs: those that would be words of the language end in an underscore within."""
+    """Return a name as it is outside specs: in specs, a name equal to a word of the language ends in an underscore."""
     return name.removesuffix("_")
 
 
 def port_mistake(ports: Sequence[Port], given: Sequence[str | None], what: str) -> str | None:
-    """Why the inputs (or outputs) that a node has do not fit, or None."""
+    """Return the reason why a node's inputs (or outputs) do not fit, or None."""
     if len(given) > len(ports) and not any(p.several for p in ports):
         return f"it has {len(given)} {what}s, of which {len(ports)} are supported"
     for at, port in enumerate(ports):

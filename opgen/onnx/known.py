@@ -1,7 +1,7 @@
-"""Models that some process read before: told by a hash of their bytes, they are not read again until it must be.
+"""Models that a process read before: identified by a hash of their bytes, they are read again only when necessary.
 
-What a caller is told of a model (its inputs and outputs) is kept under that hash, and so are its programs
-(`opgen.graph.program.records`).  The file stays open: for sizes that no program is kept for, the model is read then.
+The information for callers (the model's inputs and outputs) is kept under that hash, and so are its programs
+(`opgen.graph.program.records`).  The file stays open: for sizes without a kept program, the model is read then.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Head:
-    """What is kept of a model: its outline; of each file of external data the name and a hash; by which version of the
-    package `onnx` it was read.
+    """Cached facts about a model: its outline, its files of external data, the version of the package `onnx`.
+
+    Each file has its name and a hash; the version is the one that read the model.
     """
 
     outline: Outline
@@ -64,9 +65,9 @@ class KnownModel:
             self._digest = ""
 
     def known(self) -> tuple[Outline, Recall | None]:
-        """What callers know of the model, and its programs if they are kept.
+        """Return the callers' view of the model, and its programs if they are kept.
 
-        Raises what reading the model raises (`opgen.onnx.load.load`), if it was not read before.
+        Raises the errors of reading the model (`opgen.onnx.load.load`), if it was not read before.
         """
         if self._hashing is not None:
             self._hashing.join()
@@ -83,8 +84,10 @@ class KnownModel:
         return head.outline, Recall(identity, self._changed)
 
     def resolve(self, kinds: Mapping[str, Kind], known: Mapping[str, Array]) -> Graph:
-        """The graph for inputs of some kinds.  Raises what `opgen.graph.build.resolve` raises, and FileRefusedError,
-        also if external data have changed: they are mapped, and programs of two versions of them are not one model's.
+        """Return the graph for inputs of some kinds.
+
+        Raises the errors of `opgen.graph.build.resolve`, and FileRefusedError, also if external data have changed.
+        They are mapped, and programs of two versions of them are not one model's.
         """
         from opgen.graph.build.resolve import resolve
 
@@ -110,7 +113,7 @@ class KnownModel:
             return self._model
 
     def _head(self) -> _Head | None:
-        """What is to be kept; None for a model that would fill the cache."""
+        """Return the record to keep; None for a model that would fill the cache."""
         outline, folder = self.model().outline, self._given.folder
         files = {} if folder is None else folder.files
         if self._given.size + sum(file.size for file in files.values()) > cache.default().limit:
@@ -118,7 +121,9 @@ class KnownModel:
         return _Head(outline, tuple((name, file.digest()) for name, file in sorted(files.items())), _package())
 
     def _outside(self, head: _Head) -> tuple[tuple[str, str], ...] | None:
-        """The files of external data that a model was read with, as they are now; None if they are not there."""
+        """Return the files of external data that a model was read with, in their present state; None if they are
+        missing.
+        """
         folder = self._given.folder
         try:
             return tuple((name, folder.file(name).digest()) for name, _ in head.outside) if folder else ()

@@ -74,7 +74,7 @@ def _versions(proto: Any, source: str) -> dict[str, int]:
 
 
 def _same_since(version: int, nodes: Sequence[Any]) -> bool:
-    """Whether there are operators, all the same in an older opset and in the oldest that is read."""
+    """Return True if there are operators, all the same in an older opset and in the oldest supported one."""
     defs = onnx().defs
     if not 1 <= version < OLDEST or not nodes:
         return False
@@ -89,7 +89,7 @@ def _same_since(version: int, nodes: Sequence[Any]) -> bool:
 
 
 def _needs_types(proto: Any, module: Module, versions: dict[str, int]) -> bool:
-    """Whether some node has no spec, so that a function may stand for it that depends on types."""
+    """Return True if some node has no spec, so that a function that depends on types may replace it."""
     bodies = [(proto.graph.node, versions), *((f.node, opsets(f.opset_import)) for f in proto.functions)]
     return any(_some_without(nodes, module, of) for nodes, of in bodies)
 

@@ -1,4 +1,4 @@
-"""Files of a model that stay open, so that they can be read again, whatever becomes of their names."""
+"""Files of a model that stay open, so that they can be read again even if they are renamed or removed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CHUNK = 4 << 20
 
 
 COPIED = 16 << 20
-"""Bytes of a file up to which it is read into memory: nothing that becomes of it then matters."""
+"""Size in bytes up to which a file is read into memory: later changes of it then have no effect."""
 
 
 class ChangedError(Exception):
@@ -56,11 +56,11 @@ class OpenFile:
         return memoryview(mmap.mmap(self._descriptor, self.size, access=mmap.ACCESS_READ))
 
     def changed(self) -> bool:
-        """Whether somebody has written to it since, as its times tell."""
+        """Return True if it was written to since, by its times."""
         return _state(self._descriptor) != self._state
 
     def digest(self) -> str:
-        """A hash of what it holds now.  Raises ChangedError and OSError."""
+        """Return a hash of its present contents.  Raises ChangedError and OSError."""
         return digest(self.read, self.size)
 
 

@@ -33,8 +33,9 @@ def outer_names(graph: Any) -> set[str]:
 
 
 def ordered(nodes: Sequence[Any], known: Collection[str]) -> tuple[list[int], list[tuple[int, str]]]:
-    """The positions of nodes, each after those that it takes from, in the given order where that allows it; and those
-    that cannot stand anywhere, with the reason.
+    """Return the positions of nodes, each after those that it depends on, in the given order where possible.
+
+    The second list has the nodes that cannot be placed, with the reason.
     """
     maker = {name: at for at, node in enumerate(nodes) for name in node.output if name}
     wants = [taken(node) for node in nodes]
@@ -55,7 +56,7 @@ def _made(name: str, maker: Collection[str], known: Collection[str]) -> bool:
 
 
 def _sorted(before: Sequence[set[int]]) -> Iterable[int]:
-    """As many positions as can stand after all those before them."""
+    """Return as many positions as possible, each after those that it depends on."""
     if all(all(b < at for b in needed) for at, needed in enumerate(before)):
         return range(len(before))
     after: list[list[int]] = [[] for _ in before]

@@ -16,7 +16,7 @@ BODY = "body"
 """The attribute that is the graph."""
 
 _SLICED = "num_scan_inputs"
-"""The attribute that says how many of the inputs are taken apart."""
+"""The attribute with the number of inputs that are split."""
 
 _BATCHED = 8
 """The version in which runs over slices have a batch: all is done for each of its elements, and an input comes first
@@ -25,11 +25,11 @@ that says how long each is.
 
 
 class _MisfitError(Exception):
-    """Why a node does not fit its graph."""
+    """The reason why a node does not fit its graph."""
 
 
 def is_repeat(step: Step, version: int, of: str) -> bool:
-    """Whether a node runs a graph again and again, for tensors, not for the elements of a sequence."""
+    """Return True if a node runs a graph again and again, for tensors, not for the elements of a sequence."""
     found = step.attributes.get(BODY)
     if found is None or found.type != onnx().AttributeProto.GRAPH:
         return False
@@ -54,7 +54,7 @@ def repeat_of(shared: Import, step: Step, body: Model, given: tuple[str, ...], v
 
 
 def _counted(shared: Import, step: Step, body: Model, given: tuple[str, ...]) -> Repeat:
-    """Runs with a number and a condition; what each gives is put together along a first axis."""
+    """Return runs with a number and a condition; their results are concatenated along a first axis."""
     most, condition, *states = [*step.inputs, None, None][: max(2, len(step.inputs))]
     joined = len(body.outputs) - 1 - len(states)
     if len(given) != 2 + len(states) or joined < 0:
@@ -116,7 +116,7 @@ def _there(names: Sequence[str | None]) -> tuple[str, ...]:
 
 
 def _along(shared: Import, step: Step, count: int, axes: str, directions: str) -> tuple[Along, ...]:
-    """How tensors are taken apart or put together."""
+    """Return the axes and directions along which tensors are split or concatenated."""
     found = [_numbers(shared, step, count, name) for name in (axes, directions)]
     if any(way not in (0, 1) for way in found[1]):
         raise _MisfitError(f"attribute '{directions}' is {found[1]}; each is 0 or 1")
@@ -137,7 +137,7 @@ def _numbers(shared: Import, step: Step, count: int, name: str) -> list[int]:
 def given_types(
     known: Mapping[str, Any], step: Step, graph: Any, given: Mapping[str, str], version: int
 ) -> Iterator[tuple[str, Any]]:
-    """The types of what each run is given, as the graph has them, or as what they are made of has them."""
+    """Yield the types of each run's inputs, as the graph declares them, or as those of their sources."""
     outside = step.inputs[1:] if _SLICED in step.attributes and version <= _BATCHED else step.inputs
     for declared, name in zip(graph.input, outside, strict=False):
         if declared.type.tensor_type.elem_type:

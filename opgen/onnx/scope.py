@@ -1,4 +1,4 @@
-"""What the parts of an import share: names that are taken, what is wrong so far, how much there is."""
+"""Shared state of an import's parts: names that are taken, mistakes so far, amounts."""
 
 from __future__ import annotations
 
@@ -93,9 +93,10 @@ class Import:
 
 @dataclass(frozen=True)
 class Context:
-    """Where nodes stand: the versions of their domains; in a function, the attributes that they may refer to, what the
-    names of its values begin with, the functions that are being written out, this one last, and the names that its
-    results have outside.
+    """Surroundings of nodes: the versions of their domains, and in a function more.
+
+    A function has the attributes that its nodes may refer to, the prefix of its values' names, the functions being
+    expanded, this one last, and the names that its results have outside.
     """
 
     opsets: Mapping[str, int]
@@ -107,7 +108,7 @@ class Context:
 
 @dataclass(frozen=True)
 class Step:
-    """A node whose names are those of the whole model and whose attributes are at hand; `scope` is what it sees."""
+    """A node with names of the whole model and its attributes at hand; `scope` has the names that it can use."""
 
     node: Any
     name: str
@@ -119,7 +120,7 @@ class Step:
 
     @property
     def operator(self) -> str:
-        """What messages call the operator."""
+        """Return the operator's name in messages."""
         return operator_of(self.node)
 
     def complaint(self, reason: str) -> Complaint:
@@ -128,5 +129,5 @@ class Step:
 
 
 def operator_of(node: Any) -> str:
-    """What messages call a node's operator."""
+    """Return the name of a node's operator in messages."""
     return f"{node.domain}.{node.op_type}" if node.domain else str(node.op_type)

@@ -1,4 +1,4 @@
-"""Where a model comes from: a file, bytes, or a message that is in memory already."""
+"""Sources of a model: a file, bytes, or a message that is in memory already."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ModelSource: TypeAlias = "str | os.PathLike[str] | bytes | Any"
 
 @dataclass(frozen=True)
 class Source:
-    """A model as it was given; `folder` is where its external data may lie, None if it came from no file."""
+    """A model as it was given; `folder` may contain its external data, None if it came from no file."""
 
     proto: Any
     name: str
@@ -27,7 +27,7 @@ class Source:
 
 
 def read(source: ModelSource) -> Source:
-    """The model's message.  Raises FileRefusedError, MalformedModelError, and UserError for what is no model at all."""
+    """Return the model's message.  Raise FileRefusedError, MalformedModelError, and UserError for anything else."""
     if isinstance(source, str | os.PathLike | bytes | bytearray | memoryview):
         return parsed(opened(source))
     if isinstance(source, onnx().ModelProto):

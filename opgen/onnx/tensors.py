@@ -1,4 +1,4 @@
-"""Tensors of a model to arrays: what they claim is compared with what is there before anything is allocated."""
+"""Conversion of a model's tensors to arrays: their claims are compared with the data before any allocation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class TensorRefusedError(Exception):
 
 
 def scalar_type(code: int) -> DType:
-    """The scalar type of a number of ONNX's.  Raises TensorRefusedError, and TensorError if it is no type's number."""
+    """The scalar type of a number of ONNX's.  Raises TensorRefusedError, and TensorError for an unknown number."""
     known = onnx().TensorProto.DataType
     if code not in known.values() or code == 0:
         raise TensorError(f"{code} is no scalar type")
@@ -57,7 +57,7 @@ def array(tensor: Any, folder: Folder | None) -> Array:
 
 
 def _found(tensor: Any, folder: Folder | None, kind: np.dtype[Any], count: int) -> Array:
-    """What a tensor holds, as it is stored."""
+    """Return the contents of a tensor, as they are stored."""
     if tensor.data_location == onnx().TensorProto.EXTERNAL:
         return _external(tensor, folder, kind, count)
     if tensor.HasField("raw_data"):
@@ -66,7 +66,7 @@ def _found(tensor: Any, folder: Folder | None, kind: np.dtype[Any], count: int) 
 
 
 def _unpacked(stored: Array, width: int, count: int) -> Array:
-    """Elements of fewer than 8 bits, of which bytes hold several, the first in the lowest bits: a byte for each."""
+    """Unpack elements of fewer than 8 bits into a byte each; stored bytes have the first in the lowest bits."""
     apart = stored.reshape(-1, 1).view(np.uint8) >> np.arange(0, 8, width, dtype=np.uint8)
     elements: Array = (apart & np.uint8((1 << width) - 1)).reshape(-1)
     return elements[:count]
@@ -92,7 +92,7 @@ def _raw(data: bytes, kind: np.dtype[Any], count: int) -> Array:
 
 
 def _listed(tensor: Any, kind: np.dtype[Any], count: int) -> Array:
-    """Elements that stand as numbers; those of at most 16 bits are their bits."""
+    """Return elements that are given as numbers; those of at most 16 bits are their bits."""
     numbers = getattr(tensor, onnx().helper.tensor_dtype_to_field(tensor.data_type))
     if len(numbers) != count:
         raise TensorError(f"it holds {len(numbers)} elements, and its shape needs {count}")

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def torn_text(message: Any) -> Iterator[tuple[str, bytes]]:
-    """The text fields of a message, and of all inside it, that are no text: their names, and what they hold."""
+    """Yield the text fields of a message, and of all inside it, that are not text: their names and their contents."""
     texts, parts = _fields(message.DESCRIPTOR)
     for name, repeated in texts:
         value = getattr(message, name)
