@@ -42,7 +42,7 @@ from opgen.spec.model.walk import conjuncts, index_names, reads, reads_constants
 from opgen.spec.resolve.recurrences import Recurrence, grouped
 
 TERMS = 48
-"""Most terms of a sum within each other: a tensor may be read a thousand times, and every stage walks down values."""
+"""Greatest number of terms in one sum: a tensor may be read a thousand times, and every stage recurses into values."""
 _NEVER = Number(2**62)
 """Greater than the number of any term of a reduction."""
 
@@ -78,7 +78,7 @@ class _Adjoint:
         self._around = Surroundings(self._wanted.__contains__, self._types, self._whole)
         self._infinite = self._unbounded()
         self._nothing: set[str] = set()
-        self._stepwise: dict[str, Definition] = {}  # of what is computed step by step, by the name of its adjoint
+        self._stepwise: dict[str, Definition] = {}  # by the name of the adjoint
 
     def run(self) -> tuple[Definition, ...]:
         groups = grouped(tuple(self._forward.values()))
@@ -104,7 +104,7 @@ class _Adjoint:
 
     def _dependents(self) -> frozenset[str]:
         wanted, known = {self._wrt}, 0
-        while known < len(wanted):  # what is computed step by step may read what is defined later
+        while known < len(wanted):  # recurrences may read later definitions
             known = len(wanted)
             for d in self._forward.values():
                 if may_vary(d.dtype) and any(r.tensor in wanted for r in reads(d.value)):
@@ -112,7 +112,7 @@ class _Adjoint:
         return frozenset(wanted)
 
     def _unbounded(self) -> frozenset[str]:
-        """The lets that may be infinite or NaN though all inputs are finite."""
+        """Return the lets that may be infinite or NaN though all inputs are finite."""
         found, known = set[str](), -1
         while known < len(found):
             known = len(found)
@@ -141,7 +141,7 @@ class _Adjoint:
         self._collect(e.body, weight, seed, ranges, (*conjuncts(e.condition), *chosen), guards, preferred, wins)
 
     def _visit_updates(self, d: Definition, e: Scatter, seed: Read) -> None:
-        """The adjoints of what elements are at first, and of each update that is made."""
+        """Collect the contributions of the initial elements and of each update."""
         there = Read(seed.tensor, e.at, span=e.span)
         taken = (e.body, *e.at, *conjuncts(e.condition))
         guards = tuple(dict.fromkeys(read for part in taken for read in always_taken(part)))
@@ -164,7 +164,10 @@ class _Adjoint:
         preferred: frozenset[str],
         wins: Expr | None = None,
     ) -> None:
-        """Notes what a value of adjoint `weight`, a multiple of `seed`, gives to the tensors that it reads."""
+        """Record the contributions of a value to the tensors that it reads.
+
+        `weight`, a multiple of `seed`, is the adjoint of the value.
+        """
         for c in contributions(value, weight, self._around):
             if is_number(c.weight, 0):
                 continue
@@ -175,7 +178,7 @@ class _Adjoint:
             self._pieces.setdefault(c.read.tensor, []).append(Piece(c.read, own, ranges, conditions, guards, preferred))
 
     def _others(self, e: Reduce, seed: Expr) -> Expr:
-        """The seed times the product of all other terms."""
+        """Return the seed times the product of all other terms."""
         names = {r.name: f"{r.name}_other" for r in e.indices}
         other: dict[str, Expr] = {old: Index(new) for old, new in names.items()}
         differs: Expr | None = None
@@ -188,7 +191,7 @@ class _Adjoint:
         return mul(seed, Reduce("prod", ranges, substitute_indices(e.body, other), condition=condition))
 
     def _wins(self, d: Definition, e: Reduce) -> Expr:
-        """Whether a term is the first that has the extreme value (or is NaN)."""
+        """Return the condition that a term is the first with the extreme value (or NaN)."""
         if any(index_names(r.extent) & {o.name for o in e.indices} for r in e.indices):
             message = f"a '{e.kind}' in which the range of an index depends on another cannot be differentiated"
             raise refused(message, e.span)
@@ -203,7 +206,7 @@ class _Adjoint:
         return Operation("==", number, Read(winner, d.subscripts))
 
     def _value_of(self, d: Definition) -> str:
-        """A tensor that holds the forward value of a definition."""
+        """Return the name of a tensor that holds the forward value of a definition."""
         return self._define(f"{d.tensor}_value", d, d.value, d.dtype) if d.is_output else d.tensor
 
     def _define(self, name: str, like: Definition, value: Expr, dtype: str) -> str:
@@ -235,7 +238,7 @@ class _Adjoint:
             self._nothing.add(name)
 
     def _steps(self, group: Recurrence) -> None:
-        """The adjoints of what is computed step by step: step by step, too, from the step that was the last."""
+        """Define the adjoints of a recurrence: a recurrence that runs from the last step back."""
         members = [d for d in group.members if d.tensor in self._wanted]
         if not any(d.tensor in self._pieces for d in members):
             return  # nothing uses it
@@ -277,7 +280,7 @@ class _Adjoint:
                 at_elements.append(piece)
                 continue
             value = add(value, term)
-            if number % TERMS == 0 and all(isinstance(t, Index) for t in targets):  # the sum so far is apart
+            if number % TERMS == 0 and all(isinstance(t, Index) for t in targets):  # store the partial sum
                 part = self._fresh(f"{name}_part")
                 self._keep(Definition(part, ranges, targets, value, dtype, dims, False, span=piece.read.span))
                 value = Read(part, targets, span=piece.read.span)
@@ -295,9 +298,10 @@ class _Adjoint:
         return Definition(name, ranges, targets, value, dtype, dims, is_output, span=span)
 
     def _term(self, piece: Piece, equations: list[Equation], like: Definition) -> Expr | None:
-        """What a piece gives to an element of the adjoint `like`; None if it is to be an update of the adjoint.
+        """Return the contribution of a piece to an element of the adjoint `like`.
 
-        That is where an index cannot be solved for: all its values would be gone through for each element.
+        Returns None if it has to be an update of the adjoint: an index cannot be solved for, and each element would
+        search all its values.
         """
         fixed = fixed_axes(piece, [e.actual for e in equations])
         alone = like.tensor not in self._stepwise and all(isinstance(t, Index) for t in like.subscripts)
@@ -323,9 +327,9 @@ class _Adjoint:
         return self._plainly(term, like) if alone and isinstance(term, Reduce) else term
 
     def _plainly(self, e: Reduce, like: Definition) -> Expr:
-        """A sum of products that are taken for 0 where they are 0 times what is infinite, mostly without a choice.
+        """Return a sum of products in which 0 times infinity counts as 0, mostly without a choice in each term.
 
-        Only where the products come to NaN is one of them NaN; else they are those with nothing left out.
+        The plain sum is used unless it is NaN; only then is each product tested.
         """
         product = product_of(e.body)
         if product is None or not like.indices:
@@ -338,7 +342,7 @@ class _Adjoint:
         return Conditional(Operation("!=", row, row), again, plain)
 
     def _gather(self, piece: Piece, equations: list[Equation], targets: Mapping[str, IndexRange]) -> tuple[Expr, bool]:
-        """The sum of a piece over all iterations that read the target's element; and whether these are looked for."""
+        """Return the sum of a piece over all iterations that read the target's element, and whether it searches."""
         hidden = {r.name: Index(f"{r.name}'") for r in piece.ranges}
         rename: Mapping[str, Expr] = hidden
         equations = [replace(e, subscript=substitute_indices(e.subscript, rename)) for e in equations]
@@ -359,7 +363,7 @@ class _Adjoint:
         present = set(always_taken(weight))
         conditions = [substitute_indices(c, shown) for c in solution.conditions]
         implied = self._implied(present) | {c for r in targets.values() for c in within(Index(r.name), r.extent)}
-        if solution.remaining:  # else a condition shows that the element may be read nowhere
+        if solution.remaining:  # otherwise a condition covers elements that nothing reads
             conditions = [c for c in conditions if c not in implied]
         for guard in piece.guards:
             moved = settled(guard)
@@ -375,7 +379,7 @@ class _Adjoint:
         return Reduce("sum", remaining, weight, condition=condition), solution.searched
 
     def _implied(self, present: Collection[Read]) -> set[Expr]:
-        """The conditions under which a term is left out anyway: a read of it is outside."""
+        """Return the conditions under which a term is left out anyway because a read of it is outside."""
         found: set[Expr] = set()
         for read in present:
             for axis, subscript in enumerate(read.indices):
@@ -384,7 +388,7 @@ class _Adjoint:
         return found
 
     def _inside(self, guard: Read, moved: Read, ranges: tuple[IndexRange, ...]) -> Iterator[Expr]:
-        """The conditions that a read of the forward term is inside its tensor, where that is not plain."""
+        """Yield the conditions that a read of the forward term is inside its tensor, unless that is evident."""
         extents = {r.name: r.extent for r in ranges}
         for axis, (before, after) in enumerate(zip(guard.indices, moved.indices, strict=True)):
             size = self._size(guard.tensor, axis)
@@ -394,13 +398,13 @@ class _Adjoint:
                 yield from within(after, size)
 
     def _whole(self, read: Read) -> Expr:
-        """The condition that a read is inside its tensor."""
+        """Return the condition that a read is inside its tensor."""
         sizes = (self._size(read.tensor, axis) for axis in range(len(read.indices)))
         pairs = (within(subscript, size) for subscript, size in zip(read.indices, sizes, strict=True))
         return conjunction([c for pair in pairs for c in pair]) or Number(True)
 
     def _size(self, tensor: str, axis: int) -> Expr:
-        """The size of a dimension, stretched if it stretches."""
+        """Return the size of a dimension, after stretching."""
         for known in (self._forward, self._made, self._stepwise):
             if tensor in known:
                 return known[tensor].dims[axis]
@@ -413,7 +417,10 @@ class _Adjoint:
     def _targets(
         self, tensor: str, sizes: tuple[Expr, ...], actual: tuple[Expr | None, ...], pieces: list[Piece]
     ) -> tuple[tuple[Expr, ...], tuple[IndexRange, ...]]:
-        """Subscripts of the adjoint of a tensor: as it is read where that is an index or a composite, else new ones."""
+        """Return the subscripts of a tensor's adjoint.
+
+        They are those of its reads if these are indices or composites, else new indices.
+        """
         subscripts: list[Expr] = []
         ranges: dict[str, IndexRange] = {}
         for axis, size in enumerate(sizes):

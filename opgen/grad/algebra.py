@@ -63,7 +63,7 @@ def choose(condition: Expr, a: Expr, b: Expr) -> Expr:
 
 
 def conjunction(conditions: Collection[Expr]) -> Expr | None:
-    """All of them, in order; None for none."""
+    """Join all conditions in order; None if there are none."""
     result: Expr | None = None
     for c in conditions:
         result = c if result is None else Operation("and", result, c)
@@ -72,14 +72,14 @@ def conjunction(conditions: Collection[Expr]) -> Expr | None:
 
 @dataclass(frozen=True)
 class Affine:
-    """sum of coefficient * index + rest; coefficients and rest are free of those indices."""
+    """An affine form: the sum of coefficient * index, plus `rest`; coefficients and rest are free of these indices."""
 
     coefficients: Mapping[str, Expr]
     rest: Expr
 
 
 def affine(e: Expr, names: Collection[str]) -> Affine | None:
-    """The affine form of an expression in the given indices; None if it has none."""
+    """Return the affine form of an expression in the given indices, or None if it has none."""
     if not index_names(e) & set(names):
         return Affine({}, e)
     match e:

@@ -1,5 +1,6 @@
-"""Reads at a subscript that is one of several, case by case: `x[min(i, n - 1)]` is `x[i]` where i <= n - 1, else
-`x[n - 1]`.
+"""Case distinction for reads whose subscript is a choice.
+
+`x[min(i, n - 1)]` is `x[i]` if i <= n - 1, else `x[n - 1]`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from opgen.spec.model.walk import index_names, operands, with_operands
 
 
 def cases(read: Read) -> Iterator[tuple[Read, tuple[Expr, ...]]]:
-    """The reads that a read may be, each with the conditions under which it is; of these one holds."""
+    """Yield each case of a read with its conditions; exactly one case holds."""
     for axis, subscript in enumerate(read.indices):
         found = _first(subscript)
         if found is None:
@@ -27,9 +28,10 @@ def cases(read: Read) -> Iterator[tuple[Read, tuple[Expr, ...]]]:
 
 
 def _first(e: Expr) -> tuple[Expr, Expr, Expr] | None:
-    """The first choice in a subscript: its condition, and the subscript if it holds and if not.
+    """Return the first choice in a subscript: its condition, and the subscripts if it holds and if not.
 
-    A choice between two indices that the caller makes is no case: one of them is solved for, the other is free.
+    A choice between two indices, on a condition known to the caller, does not count: the solver solves for one and
+    leaves the other free.
     """
     if isinstance(e, Read) or not index_names(e):
         return None

@@ -1,7 +1,7 @@
-"""Sums with constants, nested again: what `flatten` took apart is put together, without intermediates in memory.
+"""Nesting of sums with constants: definitions that `flatten` split are merged again, without intermediates in memory.
 
-A derivative of `sum[b](B[b, j] * sum[a](B[a, i] * x[a, b]))` speaks of the inner sum as an intermediate tensor, or has
-one sum over both indices.  Neither is what one would compute: few terms are to be added, and the inner sums are shared.
+A derivative of `sum[b](B[b, j] * sum[a](A[a, i] * x[a, b]))` reads the inner sum as an intermediate tensor, or has one
+sum over both indices.  The nested form is cheaper: it adds few terms, and the inner sums are shared.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from opgen.spec.model.model import Definition, Element, Expr, Index, IndexRange,
 from opgen.spec.model.walk import index_names, reads, subexpressions, substitute_indices, transform
 
 Size = Callable[[str, int], Expr | None]
-"""The size of a dimension of a tensor that is no intermediate; None if it stretches."""
+"""The size of a dimension of an input; None if it stretches."""
 
 
 def compose(definitions: tuple[Definition, ...], size: Size) -> tuple[Definition, ...]:
-    """Definitions that compute the same with intermediates that only weight by constants put into what reads them."""
+    """Merge intermediates that only weight by constants into the definitions that read them."""
     result = list(definitions)
     for let in definitions:
         let = next(d for d in result if d.tensor == let.tensor)
@@ -33,7 +33,7 @@ def compose(definitions: tuple[Definition, ...], size: Size) -> tuple[Definition
 
 
 def _weights(e: Expr) -> bool:
-    """Whether a value is a sum over indices of constants, or a product with elements of them."""
+    """Return True if a value is a sum over indices of constants, or a product with elements of them."""
     body = e
     while isinstance(body, Reduce):
         if not _over_constants(body):
@@ -49,7 +49,7 @@ def _over_constants(e: Reduce) -> bool:
 
 
 def _merged(let: Definition, reader: Definition, size: Size) -> Definition | None:
-    """The reader with the let's value in place of its one read; None if that would change which terms are there."""
+    """Return the reader with the let's value in place of its one read; None if that would change which terms exist."""
     found = [r for r in reads(reader.value) if r.tensor == let.tensor]
     if len(found) != 1 or found[0].outside is not None:
         return None
@@ -67,7 +67,7 @@ def _merged(let: Definition, reader: Definition, size: Size) -> Definition | Non
 
 
 def _guarded(value: Expr, name: str, dim: Expr, size: Size) -> bool:
-    """Whether a product reads a tensor at an index along a dimension of that size: it is left out just the same."""
+    """Return True if a product reads a tensor along a dimension of that size, and so leaves out the same terms."""
     factors = list(_factors(value))
     return any(
         index == Index(name) and size(read.tensor, axis) == dim
@@ -92,7 +92,7 @@ def _bound(e: Expr) -> Iterator[IndexRange]:
 
 
 def _apart_from(e: Expr, taken: set[str]) -> Expr:
-    """An expression whose reductions bind no taken name."""
+    """Rename the reduction indices of an expression that clash with taken names."""
     new: dict[str, str] = {}
     for r in _bound(e):
         name = r.name
@@ -112,7 +112,7 @@ def _apart_from(e: Expr, taken: set[str]) -> Expr:
 
 
 def _separated(e: Expr) -> Expr:
-    """sum[a, b](A[a] * B[b] * x) as sum[b](B[b] * sum[a](A[a] * x))."""
+    """Rewrite sum[a, b](A[a] * B[b] * x) to sum[b](B[b] * sum[a](A[a] * x))."""
     if not isinstance(e, Reduce) or len(e.indices) < 2 or not _over_constants(e):
         return e
     factors = list(_factors(e.body))

@@ -1,12 +1,12 @@
-"""The chain rule within one definition: how its value depends on each tensor it reads.
+"""The chain rule within one definition: the dependence of its value on each tensor that it reads.
 
-A definition here is elementwise, or one reduction of an elementwise body (`flatten` makes it so).  The adjoint of a
-value v carries a seed, the adjoint of the definition's own element; walking down to a read multiplies the seed by the
-local derivatives.
+A definition here is elementwise, or one reduction of an elementwise body (`flatten` ensures it).  The adjoint of a
+value v carries a seed, the adjoint of the definition's own element.  Each step down towards a read multiplies the seed
+by the local derivative.
 
-Where a function has a kink, the derivative is that of the side that the forward pass takes: `max(a, b)` is `a` where
-a >= b; a `max` or `min` reduction is the first term, in the order of the reduction, that has the extreme value; `abs`
-has derivative 0 at 0; floor, ceil, round, trunc and sign have derivative 0.
+At a kink, the derivative is that of the side that the forward pass takes: `max(a, b)` is `a` if a >= b.  A `max` or
+`min` reduction is its first term, in the order of the reduction, with the extreme value.  `abs` has derivative 0 at 0;
+floor, ceil, round, trunc and sign have derivative 0.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from opgen.spec.model.walk import reads
 
 @dataclass(frozen=True)
 class Contribution:
-    """The adjoint of the tensor read by `read` gains `weight` at the element read."""
+    """An addition of `weight` to the adjoint of the tensor read by `read`, at the element read."""
 
     read: Read
     weight: Expr
@@ -43,8 +43,10 @@ class Contribution:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """Which tensors' reads contribute, the type of every tensor (the adjoint of a value is of the type of that value),
-    and the condition under which a read is inside its tensor.
+    """The context of a derivative: tensors that contribute, types, and bounds.
+
+    `wanted` selects the tensors whose reads contribute.  `types` has the type of every tensor; the adjoint of a value
+    has the value's type.  `inside` gives the condition that a read is inside its tensor.
     """
 
     wanted: Callable[[str], bool]
@@ -53,7 +55,7 @@ class Surroundings:
 
 
 def contributions(value: Expr, seed: Expr, around: Surroundings) -> Iterator[Contribution]:
-    """One contribution for each read of a wanted tensor in an elementwise value whose own adjoint is `seed`."""
+    """Yield a contribution for each read of a wanted tensor in an elementwise value with adjoint `seed`."""
     if not any(around.wanted(r.tensor) for r in reads(value)):
         return
     match value:
@@ -68,7 +70,7 @@ def contributions(value: Expr, seed: Expr, around: Surroundings) -> Iterator[Con
         case Convert():
             yield from _converted(value, seed, around)
         case BitCast() | Operation(op="random"):
-            return  # the bits of a number do not vary with it: they jump; so do random numbers
+            return  # random numbers and the bits of a number vary in jumps
         case MultiplyAdd():
             yield from contributions(value.left, mul(seed, value.right), around)
             yield from contributions(value.right, mul(seed, value.left), around)
@@ -89,7 +91,7 @@ def contributions(value: Expr, seed: Expr, around: Surroundings) -> Iterator[Con
 
 
 def _converted(e: Convert, seed: Expr, around: Surroundings) -> Iterator[Contribution]:
-    """The seed is of the type converted to, what it becomes of that converted from; integers do not vary."""
+    """Convert the seed back to the operand's type; integers do not vary."""
     source = type_of(e.operand, around.types)
     if source is None or not (may_vary(source) and may_vary(e.to)):
         return
@@ -97,7 +99,10 @@ def _converted(e: Convert, seed: Expr, around: Surroundings) -> Iterator[Contrib
 
 
 def _either(condition: Expr, a: Expr, b: Expr, seed: Expr, around: Surroundings) -> Iterator[Contribution]:
-    """Those of the side that is taken; the derivative of the other may be infinite, so it is not multiplied by 0."""
+    """Yield the contributions of the side that is taken.
+
+    The other side's derivative may be infinite, so it is not multiplied by 0.
+    """
     for c in contributions(a, seed, around):
         yield Contribution(c.read, choose(condition, c.weight, ZERO))
     for c in contributions(b, seed, around):
@@ -105,7 +110,7 @@ def _either(condition: Expr, a: Expr, b: Expr, seed: Expr, around: Surroundings)
 
 
 def _operation(e: Operation, seed: Expr) -> tuple[Expr, Expr]:
-    """The seeds of both operands."""
+    """Return the seeds of both operands."""
     a, b = e.left, e.right
     match e.op:
         case "+":
@@ -127,8 +132,10 @@ def _operation(e: Operation, seed: Expr) -> tuple[Expr, Expr]:
 
 
 def _power(e: Operation, seed: Expr) -> tuple[Expr, Expr]:
-    """Those of base and exponent.  By the base it is 0 where the exponent is, whatever the base; by the exponent it is
-    0 where the base is 0 and the exponent is not negative.
+    """Return the seeds of base and exponent.
+
+    The seed of the base is 0 if the exponent is 0, for any base.  The seed of the exponent is 0 if the base is 0 and
+    the exponent is not negative.
     """
     a, b = e.left, e.right
     by_base = mul(mul(seed, b), Operation("pow", a, sub(b, ONE)))
@@ -140,7 +147,7 @@ def _power(e: Operation, seed: Expr) -> tuple[Expr, Expr]:
 
 
 def _function(e: Apply) -> Expr:
-    """The derivative of a scalar function at its argument."""
+    """Return the derivative of a scalar function at its argument."""
     x = e.argument
     match e.function:
         case "exp":
@@ -194,7 +201,7 @@ _DERIVATIVES: dict[str, Callable[[Expr, Expr], Expr]] = {
     "acosh": lambda x, y: Apply("rsqrt", mul(sub(x, ONE), add(x, ONE))),
     "atanh": lambda x, y: divide(ONE, mul(sub(ONE, x), add(ONE, x))),
 }
-"""Of each function the derivative, from its argument and its value."""
+"""The derivative of each function, from its argument and its value."""
 
 
 def _refused(message: str, e: Expr) -> DiagnosticError:

@@ -1,4 +1,4 @@
-"""Equations between the subscripts of a read and the element that is read."""
+"""Equations between the subscripts of a read and the element that it reads."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from opgen.spec.model.polynomial import Polynomial, constant, polynomial, same
 
 @dataclass(frozen=True)
 class Equation:
-    """`subscript` equals `target` along a dimension of size `size`.
+    """The equation `subscript` = `target` along a dimension of size `size`.
 
-    `actual` is the caller's size of a dimension that may be 1 and then stretches, else None; `span` is the place of
-    the read.
+    `actual` is the caller's size of a broadcast dimension, else None; `span` is the place of the read.
     """
 
     subscript: Expr
@@ -35,7 +34,7 @@ def refused(message: str, span: Span | None) -> DiagnosticError:
 
 @dataclass(frozen=True)
 class _Digit:
-    """An equation for `number // below % size`; for the first digit, which is what is left, `size` is None."""
+    """An equation for `number // below % size`; for the first digit, a plain quotient, `size` is None."""
 
     equation: Equation
     number: Expr
@@ -44,9 +43,9 @@ class _Digit:
 
 
 def joined(equations: Sequence[Equation]) -> list[Equation]:
-    """The equations, those for all digits of a number being one for the number.
+    """Merge the equations for all digits of a number into one equation for the number.
 
-    `x[e // 12, e // 3 % 4, e % 3]` is the element (a, b, c) where e is (a * 4 + b) * 3 + c.
+    `x[e // 12, e // 3 % 4, e % 3]` is the element (a, b, c) for e = (a * 4 + b) * 3 + c.
     """
     found = {n: d for n, e in enumerate(equations) if (d := _digit(e)) is not None}
     result = dict(enumerate(equations))
@@ -65,7 +64,7 @@ def _digit(e: Equation) -> _Digit | None:
         return None
     if s.op == "//":
         return _Digit(e, s.left, polynomial(s.right), None)
-    if s.op != "%" or not same(s.right, e.size):  # else the target may be no digit
+    if s.op != "%" or not same(s.right, e.size):  # otherwise the target may exceed a digit
         return None
     if isinstance(s.left, Operation) and s.left.op == "//":
         return _Digit(e, s.left.left, polynomial(s.left.right), s.right)
@@ -73,7 +72,7 @@ def _digit(e: Equation) -> _Digit | None:
 
 
 def _chain(members: Sequence[int], digits: dict[int, _Digit]) -> list[int]:
-    """All digits of a number, the first one first; empty if some are missing."""
+    """Return all digits of a number, most significant first; empty if some are missing."""
     left, below = list(members), constant(1)
     found: list[int] = []
     while left:
@@ -98,7 +97,7 @@ def _one(digits: Sequence[_Digit]) -> Equation:
 
 
 def parts(number: Expr, sizes: Sequence[Expr]) -> Iterator[Expr]:
-    """The digits of a number, the first one first; it is below the product of the sizes."""
+    """Return the digits of a number, most significant first; the number is below the product of the sizes."""
     below: Expr | None = None
     found: list[Expr] = []
     for at, size in enumerate(reversed(sizes)):

@@ -1,4 +1,4 @@
-"""What is known of an op's integers: which are never 0, never negative, and which are equal."""
+"""Facts about an op's integers: nonzero, not negative, equal."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from opgen.spec.model.walk import conjuncts, transform
 
 @dataclass(frozen=True)
 class Facts:
-    """What the form of integers, the bounds of attributes and the requirements of an op tell."""
+    """Facts that follow from the form of integers, the bounds of attributes, and the op's requirements."""
 
     op: OpSpec
 
     def nonzero(self, e: Expr) -> bool:
-        """Whether an integer is never 0."""
+        """Return True if an integer is never 0."""
         match e:
             case Number():
                 return e.value != 0
@@ -45,7 +45,7 @@ class Facts:
         return False
 
     def not_negative(self, e: Expr) -> bool:
-        """Whether an integer is never below 0."""
+        """Return True if an integer is never below 0."""
         match e:
             case Number():
                 return e.value >= 0
@@ -65,12 +65,12 @@ class Facts:
         return False
 
     def same(self, one: Expr, other: Expr) -> bool:
-        """Whether two integers are equal, also because the op requires it."""
+        """Return True if two integers are equal, possibly because the op requires it."""
         difference = self._written_out(one) - self._written_out(other)
         return not difference.terms or any(d.terms in (difference.terms, (-difference).terms) for d in self._nothing)
 
     def plain(self, e: Expr) -> Expr:
-        """An integer with the sums and products that have names written out."""
+        """Expand named integers that are sums, differences or products."""
 
         def out(n: Expr) -> Expr:
             value = self._named.get(n.name) if isinstance(n, Symbol) else None
@@ -79,7 +79,7 @@ class Facts:
         return transform(out, e)
 
     def _written_out(self, e: Expr) -> Polynomial:
-        """An integer as a polynomial, with the values of integers that have a name."""
+        """Return an integer as a polynomial, with named integers expanded."""
         found = polynomial(e)
         named = next((a for a in found.atoms if isinstance(a, Symbol) and a.name in self._named), None)
         while named is not None:
@@ -89,18 +89,18 @@ class Facts:
 
     @cached_property
     def _named(self) -> dict[str, Expr]:
-        """The integers with names of their own; neither those of dimensions nor results of functions are among them."""
+        """Map named integers to their values, without dimensions and results of functions."""
         lets = (c for c in self.op.checks if isinstance(c, ShapeLet) and len(c.names) == 1)
         return {check.names[0]: check.value for check in lets}
 
     @cached_property
     def _dimensions(self) -> frozenset[str]:
-        """The names of sizes of inputs."""
+        """Return the names in sizes of inputs."""
         return frozenset(f for t in self.op.tensors for d in t.dims for f in d.factors if isinstance(f, str))
 
     @cached_property
     def _nothing(self) -> tuple[Polynomial, ...]:
-        """Polynomials that are 0 in every call."""
+        """Return polynomials that are 0 in every call."""
         required = [e for c in self.op.checks if isinstance(c, Require) for e in conjuncts(c.condition)]
         equal = (e for e in required if isinstance(e, Operation) and e.op == "==")
         return tuple(self._written_out(e.left) - self._written_out(e.right) for e in equal)

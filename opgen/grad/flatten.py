@@ -1,4 +1,4 @@
-"""Definitions with at most one reduction each, at the root: every inner one becomes an intermediate of its own."""
+"""Flattening of definitions: at most one reduction, at the root; inner reductions become intermediates."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from opgen.spec.model.walk import conjuncts, index_names, operands, reads, reads
 
 Reduction = TypeVar("Reduction", bound=Reduce)
 Taken: TypeAlias = "tuple[Expr, ...]"
-"""The conditions under which something is computed at all."""
+"""The conditions under which an expression is computed at all."""
 
 
 def flatten(definitions: tuple[Definition, ...], types: Types) -> tuple[Definition, ...]:
-    """Equal definitions in which a reduction stands only at the root, over an elementwise body.
+    """Return equal definitions with reductions only at the root, over an elementwise body.
 
-    New intermediates are named after the definition they come from; `types` are those of all other tensors, whose names
-    they avoid.
+    A new intermediate is named after its definition.  `types` has the types of all other tensors, whose names are
+    avoided.
     """
     known = {**types, **{d.tensor: d.dtype for d in definitions}}
     result: list[Definition] = []
@@ -51,7 +51,7 @@ def flatten(definitions: tuple[Definition, ...], types: Types) -> tuple[Definiti
 
 
 def _fresh(name: str, known: dict[str, str]) -> str:
-    """A name like another, that nothing has yet."""
+    """Return an unused name derived from another."""
     count = 1
     while f"{name}_{count}" in known:
         count += 1
@@ -84,7 +84,10 @@ class _Hoist:
         return replace(e, body=body, condition=condition)
 
     def _elementwise(self, e: Expr, ranges: tuple[IndexRange, ...], taken: Taken = ()) -> Expr:
-        """Return an expression, which is `taken` where these conditions hold, with reads of its reductions."""
+        """Return an expression with reads in place of its reductions.
+
+        It is computed only where all `taken` conditions hold.
+        """
         match e:
             case Reduce():
                 return self._intermediate(e, ranges, taken)
@@ -105,7 +108,7 @@ class _Hoist:
 
     def _intermediate(self, e: Reduce, ranges: tuple[IndexRange, ...], taken: Taken) -> Read:
         reduction = self._reduction(e, ranges, taken)
-        if taken and e.place is None and any(map(_is_at_elements, reads(reduction))):  # which may be anywhere elsewhere
+        if taken and e.place is None and any(map(_is_at_elements, reads(reduction))):  # may be outside otherwise
             reduction = replace(reduction, condition=conjunction([*taken, *conjuncts(reduction.condition)]))
         used = index_names(reduction) | set(_extent_names(reduction))
         own = {r.name for r in e.indices}

@@ -1,7 +1,8 @@
-"""Gradient ops: an `OpSpec` whose mathematics are derived.
+"""Gradient ops: an `OpSpec` with derived mathematics.
 
-`gradient` makes one on the spot: the inputs of an op and the gradients with respect to its outputs in, that with
-respect to one input out.  `expand` fills in the mathematics of a declared one (`gradient of F with respect to x`).
+`gradient` makes one for any op.  It takes the op's inputs and the gradients with respect to its outputs, and returns
+the gradient with respect to one input.  `expand` derives the mathematics of a declared gradient (`gradient of F with
+respect to x`).
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from opgen.spec.syntax.limits import GROWTH
 
 
 def gradient(module: Module, op: OpSpec, wrt: str) -> OpSpec:
-    """The gradient of `op` with respect to one of its inputs, as an op.
+    """Return the gradient of `op` with respect to one of its inputs, as an op.
 
-    It takes all inputs of `op` (only the shapes of those whose values do not matter), then `grad_<output>` for each
-    output, in the output's shape, then the attributes of `op`; it returns `grad_<wrt>` in the shape of that input.
+    It takes all inputs of `op` (`shape_only` if their values are unused), then `grad_<output>` for each output, in the
+    output's shape, then the attributes of `op`.  It returns `grad_<wrt>` in the shape of that input.
     """
     forward = expand(module, op)
     _bounded(op, forward.definitions)
@@ -64,9 +65,9 @@ def gradient(module: Module, op: OpSpec, wrt: str) -> OpSpec:
 
 
 def expand(module: Module, op: OpSpec) -> OpSpec:
-    """The op itself, or for a declared gradient the op with its definitions derived.
+    """Return the op; for a declared gradient, derive its definitions.
 
-    Raises DiagnosticError if they cannot be, or if they need values that the op does not take.
+    Raises DiagnosticError if that is impossible, or if they need values that the op does not take.
     """
     if op.gradient is None or op.definitions:
         return op
@@ -83,7 +84,7 @@ def expand(module: Module, op: OpSpec) -> OpSpec:
 
 
 def _bounded(op: OpSpec, definitions: tuple[Definition, ...]) -> None:
-    """Refuses to derive mathematics whose derivative may be too large."""
+    """Raise DiagnosticError if the derivative may be too large."""
     growth = sum(size((d.value,), {}) ** 2 for d in definitions)
     if growth > GROWTH:
         message = f"the derivative would have up to {growth:,} expressions: at most {GROWTH:,} are taken on"
@@ -91,7 +92,7 @@ def _bounded(op: OpSpec, definitions: tuple[Definition, ...]) -> None:
 
 
 def _derived(op: OpSpec, forward: OpSpec, algorithm: Algorithm, wrt: str, seeds: Mapping[str, str]) -> Algorithm | None:
-    """The adjoint of an algorithm; None if it has none, or needs values that the gradient does not take."""
+    """Return the adjoint of an algorithm; None if it has none, or needs values that the gradient does not take."""
     facts = dict(algorithm.facts)
     narrowed = replace(narrow_op(forward, facts), definitions=algorithm.definitions)
     try:
@@ -116,7 +117,7 @@ def _common(variable: TypeVariable, allowed: Collection[DType]) -> tuple[DType, 
 
 
 def _check_reads(op: OpSpec, definitions: tuple[Definition, ...]) -> None:
-    """The mathematics read what the op takes, and all of it."""
+    """Raise DiagnosticError unless the mathematics read exactly the values that the op takes."""
     used = {r.tensor for d in definitions for r in reads(d.value)} - {d.tensor for d in definitions}
     given = {t.name: t for t in op.tensors}
     found: list[Diagnostic] = []
@@ -159,7 +160,7 @@ def _floating(variable: TypeVariable) -> TypeVariable:
 
 
 def _cotangent(output: Tensor, name: str) -> Tensor:
-    """An input in the shape of an output; its sizes are checked, not solved for."""
+    """Return an input in the shape of an output; its sizes are checked, not solved for."""
     return replace(output, name=name, doc=f"The gradient with respect to `{output.name}`.", follows=True)
 
 

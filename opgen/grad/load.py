@@ -1,4 +1,4 @@
-"""Loading specs with the mathematics of their gradients derived: what every later stage starts from."""
+"""Loading of specs with derived gradients, the starting point of every later stage."""
 
 from __future__ import annotations
 
@@ -16,17 +16,20 @@ from opgen.spec.syntax.report import Report
 
 
 def load(paths: PathLike | Iterable[PathLike]) -> Module:
-    """As `opgen.spec.load`, with every gradient's definitions in place; raises DiagnosticError with all mistakes."""
+    """Load like `opgen.spec.load`, with every gradient's definitions derived.
+
+    Raises DiagnosticError with all mistakes.
+    """
     return derived(specs.load(paths))
 
 
 def load_text(text: str, name: str = "<text>", base: PathLike | None = None) -> Module:
-    """As `opgen.spec.load_text`, likewise."""
+    """Load like `opgen.spec.load_text`, with every gradient's definitions derived."""
     return derived(specs.load_text(text, name, base))
 
 
 def derived(module: Module) -> Module:
-    """A module whose gradients have definitions."""
+    """Return the module with definitions derived for its gradients."""
     found: list[Diagnostic] = []
     done = list(module.ops)
     report, nodes = Report(), 0

@@ -1,4 +1,4 @@
-"""Of the definitions of a gradient those that are used, in order."""
+"""Selection of the definitions that a gradient uses, in dependency order."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from opgen.spec.model.walk import reads
 
 
 def needed(definitions: list[Definition], final: Definition, stepwise: bool) -> tuple[Definition, ...]:
-    """The definitions that the final one uses, in an order in which each comes after what it reads (`stepwise`: at the
-    same step of what is computed step by step).
+    """Return the definitions that the final one uses, each after those that it reads.
+
+    In a recurrence (`stepwise`), the order is that within one step.
     """
     known = {d.tensor: d for d in definitions}
     if stepwise:
@@ -22,7 +23,7 @@ def needed(definitions: list[Definition], final: Definition, stepwise: bool) -> 
         return tuple(d for d in definitions if d.tensor in used)
     done: dict[str, Definition] = {}
     left = [(final, _reads_of(final))]
-    while left:  # a chain may be longer than calls may nest
+    while left:  # iterative: a chain may be longer than the recursion limit
         d, rest = left[-1]
         missing = next((n for n in rest if n in known and n not in done), None)
         if missing is None:
@@ -34,5 +35,5 @@ def needed(definitions: list[Definition], final: Definition, stepwise: bool) -> 
 
 
 def _reads_of(d: Definition) -> Iterator[str]:
-    """The tensors that a definition reads."""
+    """Yield the tensors that a definition reads."""
     return (r.tensor for e in (d.value, *(r.extent for r in d.indices)) for r in reads(e))

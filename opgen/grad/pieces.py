@@ -1,4 +1,4 @@
-"""What reads of a tensor give to its adjoint, before their equations are solved, and the names of indices there."""
+"""Contributions of reads to an adjoint, before their equations are solved, and the names of their indices."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from opgen.spec.model.walk import index_names, reads
 
 @dataclass(frozen=True)
 class Piece:
-    """A contribution before its equations are solved: `weight` summed over `ranges` where `conditions` hold, and the
-    reads `guards` are inside.
+    """A contribution before its equations are solved.
+
+    It is `weight` summed over `ranges` where `conditions` hold and the reads `guards` are inside.
     """
 
     read: Read
@@ -25,14 +26,14 @@ class Piece:
 
 
 def fixed_axes(piece: Piece, actual: Sequence[Expr | None]) -> list[int]:
-    """The dimensions that do not stretch along which all iterations read the same place."""
+    """Return the axes, without stretching ones, along which all iterations read the same element."""
     names = {r.name for r in piece.ranges}
     subscripts = enumerate(zip(piece.read.indices, actual, strict=True))
     return [axis for axis, (s, stretched) in subscripts if stretched is None and not index_names(s) & names]
 
 
 def cases_of(piece: Piece) -> Iterator[Piece]:
-    """The pieces that a piece is, where its read is at one of several places."""
+    """Split a piece by the cases of its read."""
     read = piece.read
     for case, conditions in cases(read):
         guards = tuple(case if g == read else g for g in piece.guards)
@@ -40,7 +41,10 @@ def cases_of(piece: Piece) -> Iterator[Piece]:
 
 
 def contiguous_last(ranges: tuple[IndexRange, ...], weight: Expr) -> tuple[IndexRange, ...]:
-    """The indices of a sum, those that only walk along last dimensions innermost: the order is part of the meaning."""
+    """Order the indices of a sum with those that only run along last dimensions innermost.
+
+    The order is part of the meaning.
+    """
     walked: set[str] = set()
     elsewhere: set[str] = set()
     for read in reads(weight):
@@ -55,7 +59,7 @@ def all_names(piece: Piece) -> set[str]:
 
 
 def letter(op: OpSpec, tensor: str, axis: int) -> str:
-    """A name for an index along a dimension: the layout's letter, or `z0`, `z1`, ..."""
+    """Return a name for an index along a dimension: the layout's letter, or `z0`, `z1`, ..."""
     for t in op.tensors:
         if t.name == tensor and t.layout is not None:
             return op.attr(t.layout).values[0][axis].lower()
@@ -63,7 +67,7 @@ def letter(op: OpSpec, tensor: str, axis: int) -> str:
 
 
 def shown_names(hidden: list[str], taken: Collection[str]) -> dict[str, Expr]:
-    """The names of indices that are summed over, as they were in the forward mathematics where that is free."""
+    """Return names for summed indices: those of the forward mathematics if they are free."""
     result: dict[str, Expr] = {}
     used = set(taken)
     for name in hidden:

@@ -1,7 +1,7 @@
-"""Which reads decide whether a term of a reduction is there: those that are taken.
+"""Reads that decide whether a reduction has a term: those that are taken.
 
-A term is left out if a read of it falls outside its tensor.  What stands on a side that is not taken has no part: the
-other side of an `if`, the right of an `and` or `or` that its left decides, the value outside of a read that is inside.
+A term is left out if a read of it is outside its tensor.  Reads that are not taken do not count: the other side of an
+`if`, the right operand of an `and` or `or` that its left decides, the `else` value of a read that is inside.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from opgen.spec.model.model import Conditional, Expr, Not, Operation, Read, Redu
 from opgen.spec.model.walk import conjuncts, operands
 
 Inside = Callable[[Read], Sequence[Expr]]
-"""The conditions under which a read is inside, as far as that is not plain."""
+"""The conditions under which a read is inside, unless that is evident."""
 
 
 def always_taken(e: Expr) -> Iterator[Read]:
-    """The reads that leave a term out where they are outside, whatever its values; a reduction in it has its own."""
+    """Yield the reads that leave a term out if they are outside, for any values; inner reductions are skipped."""
     match e:
         case Read():
             if e.outside is None:
@@ -34,9 +34,9 @@ def always_taken(e: Expr) -> Iterator[Read]:
 
 
 def taken_where(weight: Expr) -> tuple[list[Expr], Expr]:
-    """Return the conditions without which a weight is 0, and what it is where they hold.
+    """Return the conditions without which a weight is 0, and its value if they hold.
 
-    A read on the side of an `if` that is not taken may be anywhere: its adjoint is not even looked for there.
+    A read on the side of an `if` that is not taken may be out of bounds, so its adjoint is not gathered there.
     """
     found: list[Expr] = []
     while isinstance(weight, Conditional):
@@ -52,7 +52,7 @@ def taken_where(weight: Expr) -> tuple[list[Expr], Expr]:
 
 
 def choices(e: Expr, inside: Inside) -> Iterator[Expr]:
-    """The conditions under which those reads are inside that are taken by choice."""
+    """Yield the conditions that all reads taken by choice are inside."""
     match e:
         case Reduce():
             return
@@ -72,7 +72,7 @@ def choices(e: Expr, inside: Inside) -> Iterator[Expr]:
 
 
 def _unless(condition: Expr | None, e: Expr, inside: Inside) -> Iterator[Expr]:
-    """The conditions of an expression that is taken unless a condition holds; None always holds."""
+    """Yield the conditions of an expression that is taken unless `condition` holds; None always holds."""
     if condition is None:
         return
     wanted = [*(c for read in always_taken(e) for c in inside(read)), *choices(e, inside)]

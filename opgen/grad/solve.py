@@ -1,9 +1,9 @@
-"""Which iterations touch an element: solving `subscripts(i) = target` for some of the indices i.
+"""Iterations that read an element: a solver for `subscripts(i) = target` in some of the indices i.
 
 The adjoint of a read gathers over all iterations that read the element, so its subscripts are equations.  A subscript
-that is one index, or a mixed-radix composite of several, renames.  An affine one is solved for one of its indices, `i
-= (target - rest) / c`, under the condition that c divides and that i is in its range.  What is left over becomes a
-condition.
+that is one index, or a mixed-radix composite of several, is renamed.  An affine one is solved for one of its indices,
+`i = (target - rest) / c`, under the conditions that c divides and that i is in its range.  The remaining equations
+become conditions.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from opgen.spec.model.walk import index_names, substitute_indices, transform
 
 @dataclass(frozen=True)
 class Solution:
-    """Solved indices as expressions of the target's indices and of those that `remain`, under `conditions`.
+    """Solved indices as expressions of the target's indices and of the `remain`ing ones, under `conditions`.
 
-    `searched`: one of these holds for few of the values that remain, which are all gone through.
+    `searched`: a condition holds for few values of the remaining indices, and all of them are tried.
     """
 
     values: Mapping[str, Expr]
@@ -41,9 +41,7 @@ def solve(
     preferred: frozenset[str],
     facts: Facts,
 ) -> Solution:
-    """Solve all equations; where several indices could be solved for, a preferred one is.  It is divided only by what
-    is never 0.
-    """
+    """Solve all equations, for preferred indices if possible.  Divisors are known to be nonzero."""
     return _Solver(ranges, conditions, preferred, facts).run(equations)
 
 
@@ -95,7 +93,7 @@ class _Solver:
         return Solution(values, tuple(remaining), conditions, bool(left & set(extents)))
 
     def _in_order(self, extents: Mapping[str, Expr], equations: Sequence[Equation]) -> list[IndexRange]:
-        """Each index after those that its range depends on, else as they come."""
+        """Order indices so that each follows those that its range depends on; cycles keep their order."""
         pending, result = dict(extents), list[IndexRange]()
         while pending:
             free = next((n for n, extent in pending.items() if not index_names(extent) & set(pending)), None)
@@ -114,7 +112,7 @@ class _Solver:
         self._values[name] = value
 
     def _stretch(self, e: Equation) -> bool:
-        """A dimension that stretches: all iterations if the caller gave 1, else the one."""
+        """Solve for a broadcast dimension: all iterations if the caller's size is 1, else the target's."""
         if e.actual is None or self._chosen(e) is not None:
             return False
         if self._stretch_pair(e, e.actual):
@@ -132,7 +130,7 @@ class _Solver:
         return True
 
     def _stretch_pair(self, e: Equation, actual: Expr) -> bool:
-        """The same at a * M + b with b < M: all a and all b, or quotient and remainder."""
+        """Solve a broadcast a * M + b with b < M: all a and all b, or quotient and remainder."""
         pair = composite(e.subscript, self._extents)
         if pair is None or not all(self._is_open(Index(n)) for n in pair):
             return False
@@ -150,17 +148,18 @@ class _Solver:
         return True
 
     def _choice(self, e: Equation) -> bool:
-        """`if c then a else b`, c known to the caller: where c holds a is solved for, b is free; else the reverse.
-        Where the dimension stretches, both are free.
+        """Solve `if c then a else b`, c known to the caller: for a if c holds, else for b; the other index is free.
+
+        If the dimension is broadcast with size 1, both are free.
         """
         found = self._chosen(e)
         if found is None:
-            if e.actual is not None:  # its indices were solved for meanwhile
+            if e.actual is not None:  # another equation solved for its indices
                 raise refused("a broadcast dimension can be differentiated only if it is read at a plain index", e.span)
             return False
         condition, a, b = found
         first, second = self._extents[a.name], self._extents[b.name]
-        solved, free = condition, condition  # for a; of b
+        solved, free = condition, condition  # for a; for b
         if e.actual is not None:
             stretched = Operation("==", e.actual, ONE)
             solved = Operation("and", condition, Not(stretched))
@@ -177,7 +176,7 @@ class _Solver:
         return True
 
     def _chosen(self, e: Equation) -> tuple[Expr, Index, Index] | None:
-        """The condition and the two open indices of a subscript `if c then a else b`, c known to the caller."""
+        """Return c and the two open indices of a subscript `if c then a else b`, with c known to the caller."""
         s = e.subscript
         if not isinstance(s, Conditional) or index_names(s.condition):
             return None
@@ -196,7 +195,7 @@ class _Solver:
         return True
 
     def _composite(self, e: Equation) -> bool:
-        """a * M + b with b < M: the same composite on the target's side, or its quotient and remainder."""
+        """Solve a * M + b with b < M: by the same composite on the target's side, or by quotient and remainder."""
         pair = composite(e.subscript, self._extents)
         if pair is None or not all(self._is_open(Index(n)) for n in pair):
             return False
@@ -210,7 +209,7 @@ class _Solver:
         elif e.size == Operation("*", self._extents[high], radix) or self._facts.nonzero(radix):
             quotient, remainder = Operation("//", e.target, radix), Operation("%", e.target, radix)
         else:
-            return False  # a radix of 0 that an element is left to divide by
+            return False  # the division by a radix may be by 0
         self._set(high, quotient)
         self._set(low, remainder)
         if e.size != Operation("*", self._extents[high], radix):
@@ -218,7 +217,7 @@ class _Solver:
         return True
 
     def _digits(self, e: Equation) -> bool:
-        """(a * M + b) * N + c with b < M, c < N: the digits of the target."""
+        """Solve (a * M + b) * N + c with b < M, c < N: the indices are the digits of the target."""
         names = index_names(e.subscript)
         if len(names) < 2 or not all(self._is_open(Index(n)) for n in names):
             return False
@@ -229,7 +228,7 @@ class _Solver:
         exactly = self._facts.same(whole, e.size)
         (first, _), *lower = places
         if not exactly and not all(self._facts.nonzero(self._extents[name]) for name, _ in lower):
-            return False  # an element is left to divide by a size of 0
+            return False  # the division by a size may be by 0
         for (name, _), value in zip(places, parts(e.target, [self._extents[n] for n, _ in places]), strict=True):
             self._set(name, value)
         if not exactly:
@@ -237,7 +236,7 @@ class _Solver:
         return True
 
     def _quotient(self, e: Equation) -> bool:
-        """i // c = t for a c that is not negative: i = c * t + the remainder, which is a new index."""
+        """Solve i // c = t for c >= 0: i = c * t + remainder, with the remainder as a new index."""
         s = e.subscript
         if not isinstance(s, Operation) or s.op != "//" or not isinstance(s.left, Index) or not self._is_open(s.left):
             return False
@@ -252,7 +251,7 @@ class _Solver:
         return True
 
     def _remainder(self, e: Equation) -> bool:
-        """i % c = t for a c that is not negative: i = c * the quotient, which is a new index, + t."""
+        """Solve i % c = t for c >= 0: i = c * quotient + t, with the quotient as a new index."""
         s = e.subscript
         if not isinstance(s, Operation) or s.op != "%" or not isinstance(s.left, Index) or not self._is_open(s.left):
             return False
@@ -284,7 +283,7 @@ class _Solver:
         candidates = [n for n in unknown if n in form.coefficients and self._facts.nonzero(form.coefficients[n])]
         if not candidates:
             return False
-        if rest is not None:  # e // c = t: e = c * t + the remainder, which is a new index
+        if rest is not None:  # e // c = t: e = c * t + remainder, with the remainder as a new index
             remainder = f"{candidates[0]}_rest"
             self._added[remainder] = rest
             target = Operation("+", mul(rest, target), Index(remainder))
@@ -293,7 +292,7 @@ class _Solver:
         return True
 
     def _rotation(self, e: Equation) -> bool:
-        """(i + rest) % c = t for a c that is not negative: i = (t - rest) % c + c * the quotient, which is new."""
+        """Solve (i + rest) % c = t for c >= 0: i = (t - rest) % c + c * quotient, with the quotient as a new index."""
         s = e.subscript
         if not isinstance(s, Operation) or s.op != "%" or index_names(s.right) or not self._facts.not_negative(s.right):
             return False
@@ -304,7 +303,7 @@ class _Solver:
             return False
         name, extent, size = ones[0], self._extents[ones[0]], s.right
         distance = _distance(name, form, e.target)
-        whole = self._facts.same(size, e.size)  # an element is left: it is not 0
+        whole = self._facts.same(size, e.size)  # the target element exists, so it is nonzero
         divisor = size if whole or self._facts.nonzero(size) else Operation("max", size, ONE)
         value: Expr = Operation("%", distance if form.coefficients[name] == ONE else negate(distance), divisor)
         if not self._facts.same(extent, size):
@@ -332,7 +331,7 @@ class _Solver:
         self._conditions += within(self._values[name], extent)
 
     def _without_division(self, e: Equation) -> tuple[Expr, Expr, Expr | None]:
-        """`E // c = t` where a condition says that c divides E is `E = c * t`, from which that condition follows."""
+        """Rewrite `E // c = t` to `E = c * t` if a condition says that c divides E; also return that condition."""
         s = e.subscript
         if isinstance(s, Operation) and s.op == "//":
             divides = Operation("==", Operation("%", s.left, s.right), ZERO)
@@ -341,7 +340,7 @@ class _Solver:
         return s, e.target, None
 
     def _drop(self, implied: Expr | None) -> None:
-        """A condition that an equation stands for, once that has been taken in its place."""
+        """Remove a condition that an equation implies."""
         if implied is not None:
             self._conditions.remove(implied)
 
@@ -352,7 +351,7 @@ class _Solver:
 
 
 def _distance(name: str, form: Affine, target: Expr) -> Expr:
-    """What is left of a target for one index and its coefficient."""
+    """Return the target minus all other terms, which the index times its coefficient has to equal."""
     distance = sub(target, form.rest)
     for other, c in form.coefficients.items():
         if other != name:
@@ -361,12 +360,12 @@ def _distance(name: str, form: Affine, target: Expr) -> Expr:
 
 
 def _is_quotient(e: Expr) -> TypeGuard[Operation]:
-    """Whether an expression is a quotient by what no index tells."""
+    """Return True if an expression is a quotient whose divisor has no indices."""
     return isinstance(e, Operation) and e.op == "//" and not index_names(e.right)
 
 
 def _in_steps(e: Expr) -> bool:
-    """Whether a subscript is affine but for quotients and remainders by what no index tells."""
+    """Return True if a subscript is affine, except for quotients and remainders with divisors without indices."""
     if isinstance(e, Index) or not index_names(e):
         return True
     match e:
@@ -382,7 +381,7 @@ def _in_steps(e: Expr) -> bool:
 
 
 def composite(e: Expr, extents: Mapping[str, Expr]) -> tuple[str, str] | None:
-    """(a, b) if the expression is a * M + b, M being the extent of b."""
+    """Return (a, b) if the expression is a * M + b with M the extent of b."""
     form = affine(e, index_names(e))
     if form is None or len(form.coefficients) != 2 or not is_number(form.rest, 0):
         return None
@@ -403,7 +402,7 @@ def _ordered_pair(form: Affine) -> tuple[Index, Index]:
 
 
 def exact(e: Expr) -> Expr:
-    """A quotient or remainder of a product by one of its factors, worked out; any other expression as it is."""
+    """Simplify a quotient or remainder of a product by one of its factors."""
     if not isinstance(e, Operation) or e.op not in ("//", "%"):
         return e
     dividend, divisor = polynomial(e.left), polynomial(e.right)
@@ -421,7 +420,7 @@ def exact(e: Expr) -> Expr:
 
 
 def digits_apart(e: Expr, ranges: Sequence[IndexRange]) -> Expr:
-    """An expression in which `(c * t + r) // c` is t and `(c * t + r) % c` is r, where r is below c."""
+    """Simplify `(c * t + r) // c` to t and `(c * t + r) % c` to r for r below c."""
     extents = {r.name: r.extent for r in ranges}
 
     def apart(n: Expr) -> Expr:

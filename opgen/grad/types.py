@@ -1,4 +1,4 @@
-"""Of which scalar type a value is."""
+"""Scalar types of values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Types = Mapping[str, str]
 
 
 def type_of(e: Expr, types: Types) -> str | None:
-    """The type of the elements that a value is made of; None of one that takes the type of what is around it."""
+    """Return the type of a value's elements, or None if it takes the type of its context."""
     match e:
         case Read():
             return types[e.tensor]
@@ -47,6 +47,6 @@ def type_of(e: Expr, types: Types) -> str | None:
 
 
 def may_vary(name: str) -> bool:
-    """Whether values of a type vary continuously; those of a type variable are taken to."""
+    """Return True if values of a type vary continuously; type variables are assumed to."""
     dtype = lookup(name)
     return dtype is None or dtype.is_float

@@ -1,8 +1,8 @@
-"""Lets that are not taken, or not used, have no part in a gradient, whatever their derivative is.
+"""Gradients of lets that are not taken or not used: 0, even if their derivative is infinite or NaN.
 
-What reaches such a `let` is 0; its derivative may be infinite or NaN, and 0 times that is NaN.  Written inline it would
-stand on a side that is not taken.  So where both may be, the product is taken for 0.  Products and sums of finite
-numbers are finite (as far as they do not overflow): they stay plain.
+The adjoint of such a `let` is 0, and 0 times an infinite derivative would be NaN. Written inline, the `let` would be on
+a side that is not taken.  Therefore the product counts as 0 where both may occur.  Products and sums of finite numbers
+are finite (unless they overflow), so they stay plain.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ _UNBOUNDED = frozenset(
         "digamma",
     ]
 )
-"""Functions that, or whose derivatives, are not finite for some finite numbers."""
+"""Functions that are infinite or NaN for some finite numbers, or whose derivatives are."""
 
 
 def may_be_infinite(e: Expr, infinite: Collection[str]) -> bool:
-    """Whether a value may be infinite or NaN though all inputs are finite; `infinite` are the lets that may be."""
+    """Return True if a value may be infinite or NaN for finite inputs; `infinite` are the lets that may be."""
     return any(_unbounded(n, infinite) for n in subexpressions(e))
 
 
@@ -65,12 +65,12 @@ def _unbounded(e: Expr, infinite: Collection[str]) -> bool:
         case Read():
             return e.tensor in infinite
         case Reduce(kind="max" | "min"):
-            return True  # a condition, reads outside or a size of 0 may leave it no term
+            return True  # a condition, reads outside or a size of 0 may leave no term
     return False
 
 
 def _is_count(e: Expr) -> bool:
-    """Whether a divisor is a number, or a cast of an integer of shapes: if that is 0, there is nothing to divide."""
+    """Return True if a divisor is a nonzero number, or a cast shape integer: if that is 0, nothing is divided."""
     match e:
         case Number():
             return e.value != 0
@@ -80,9 +80,9 @@ def _is_count(e: Expr) -> bool:
 
 
 def may_be_nothing(adjoint: Definition, size: Callable[[str, int], Expr], nothing: Collection[str]) -> bool:
-    """Whether elements of an adjoint may be 0 because nothing takes what it belongs to.
+    """Return True if elements of an adjoint may be 0 because nothing takes the forward value.
 
-    `size` tells the dimensions of tensors, `nothing` are the other adjoints of which this is so.
+    `size` returns the dimensions of tensors; `nothing` holds the other adjoints that may be 0 in this way.
     """
     extents = {r.name: r.extent for r in adjoint.indices}
     extents |= {r.name: r.extent for e in subexpressions(adjoint.value) if isinstance(e, Reduce) for r in e.indices}
@@ -99,17 +99,18 @@ def may_be_nothing(adjoint: Definition, size: Callable[[str, int], Expr], nothin
 
 
 def unless_nothing(seed: Expr, weight: Expr) -> Expr:
-    """A weight that is a multiple of the seed: 0 where the seed is 0 and the weight NaN.
+    """Guard a weight that is a multiple of the seed: it is 0 if the seed is 0 and the weight NaN.
 
-    Elsewhere it is as it was, and so are its own derivatives.
+    Otherwise the weight and its derivatives are unchanged.
     """
     undefined = Operation("and", Operation("!=", weight, weight), Operation("==", seed, ZERO))
     return Conditional(undefined, ZERO, weight)
 
 
 def product_of(e: Expr) -> Expr | None:
-    """The product in a term as `unless_nothing` made it, if each of two factors is used again where the other varies,
-    as in a product of matrices: there a choice for each term takes several times as long as the product.
+    """Return the product in a term guarded by `unless_nothing`, if both factors are reused, as in a matrix product.
+
+    There, a choice in each term takes several times as long as the product.
     """
     match e:
         case Conditional(condition=Operation(op="and", left=Operation(op="!=", left=a, right=b)), if_false=product):

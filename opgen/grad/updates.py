@@ -1,10 +1,10 @@
-"""The adjoints of updates, and adjoints that are updates.
+"""Adjoints of updates, and adjoints that are updates.
 
     y[p] = x[p]                               dx[p] = dy[p]
     y[ids[i]] add= v[i]                       dv[i] = dy[ids[i]]
 
-Where the last `set=`, or the first extreme value, is all that counts, a tensor holds which update that was.  What is
-read at elements, `y[i] = x[ids[i]]`, has an adjoint that is updated there: `dx[ids[i]] add= dy[i]`.
+If only the last `set=`, or the first extreme value, counts, a tensor holds the number of that update.  The adjoint of
+an indirect read, `y[i] = x[ids[i]]`, is an update: `dx[ids[i]] add= dy[i]`.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from opgen.spec.model.walk import index_names, reads, subexpressions
 from opgen.spec.resolve.updates import renamed
 
 _START = Number(-1)
-"""The number of what an element is at first."""
+"""The update number of the initial value of an element."""
 _NEVER = Number(2**62)
 """Greater than the number of any update."""
 _RIGHT = 2
-"""How often `mul=` is differentiated: `_factors` is right for this many factors that are 0."""
+"""The greatest order of derivatives of `mul=`: `_factors` is right for this many factors that are 0."""
 
 Define = Callable[[str, Definition, Expr, str], str]
-"""Makes a tensor like that of a definition, with a value and a type, and gives its name."""
+"""Defines a tensor like that of a definition, with a value and a type, and returns its name."""
 
 
 def apart(definition: Definition, fresh: Callable[[Definition], str]) -> tuple[Definition, ...]:
-    """A definition as one for each update, and one for what is before them if that is not elementwise.
+    """Split a definition into one for each update, and one for the initial value if that is not elementwise.
 
-    `fresh` gives a name like that of a definition's tensor, which no other has.
+    `fresh` returns an unused name derived from that of a definition's tensor.
     """
     found = [definition]
     while True:
@@ -59,8 +59,9 @@ def apart(definition: Definition, fresh: Callable[[Definition], str]) -> tuple[D
 
 
 def check_order(op: OpSpec, varying: Collection[str]) -> None:
-    """Refuses one derivative more of products of updates than there are right ones; `varying` are the tensors that
-    depend on what is differentiated by.
+    """Refuse a derivative of products of updates beyond the highest correct order.
+
+    `varying` are the tensors that depend on the input of differentiation.
     """
     for d in op.definitions:
         e = d.value
@@ -73,7 +74,7 @@ def check_order(op: OpSpec, varying: Collection[str]) -> None:
 
 
 def _left_out(factor: Expr) -> int:
-    """How often factors of 0 have been left out of a product, once for each derivative (`_factors`)."""
+    """Return how often factors of 0 were left out of a product: once for each derivative (`_factors`)."""
     match factor:
         case Conditional(Operation("==", value, Number(0)), Number(1), otherwise) if value == otherwise:
             return 1 + _left_out(value)
@@ -84,10 +85,10 @@ def _left_out(factor: Expr) -> int:
 def weights(
     d: Definition, e: Scatter, seed: Expr, there: Expr, define: Define, value_of: Callable[[Definition], str]
 ) -> tuple[Expr, Expr]:
-    """The adjoints of what an element is at first, and of the value of an update.
+    """Return the adjoints of the initial element, and of the value of an update.
 
-    `e` is the value of `d`, its condition that an update is made at all.  `seed` is the adjoint of an element, `there`
-    that of the one that an update is of.
+    `e` is the value of `d`; its condition says if an update is made at all.  `seed` is the adjoint of an element,
+    `there` the adjoint of the updated element.
     """
     if e.kind == "sum":
         return seed, there
@@ -109,12 +110,12 @@ def weights(
 
 
 def _equal(value: Expr, extreme: Expr) -> Expr:
-    """Whether a value is the extreme one, or NaN."""
+    """Return the condition that a value is the extreme one, or NaN."""
     return Operation("or", Operation("==", value, extreme), Operation("!=", value, value))
 
 
 def _number(indices: Sequence[IndexRange]) -> Expr:
-    """The place of an update in their order, from 0."""
+    """Return the position of an update in their order, from 0."""
     number: Expr = ZERO
     for r in indices:
         number = add(mul(number, r.extent), Index(r.name))
@@ -122,10 +123,11 @@ def _number(indices: Sequence[IndexRange]) -> Expr:
 
 
 def _factors(d: Definition, e: Scatter, seed: Expr, there: Expr, define: Define) -> tuple[Expr, Expr]:
-    """Of products: that of all factors but 0, and how many are 0; none or one is the factor in question.
+    """Return the adjoints of a product's factors: the product of the other factors.
 
-    Where one of the others is 0 the result is 0, but its derivative by that one is not: it stands there as the sum of
-    all factors that are 0, so that second derivatives are right, too.
+    It needs the product of all nonzero factors and the number of zeros.  If another factor is 0, the result is 0, but
+    its derivative by that factor is not.  The term has the sum of all factors that are 0 in its place, so that second
+    derivatives are right, too.
     """
 
     def zero(value: Expr, taken: Expr, otherwise: Expr) -> Expr:
@@ -160,9 +162,9 @@ def scattered(
     so_far: Expr,
     own: Sequence[IndexRange],
 ) -> Scatter:
-    """An adjoint with what a read at elements gives to it; `own` are the indices of the adjoint's definition.
+    """Return an adjoint with the contribution of an indirect read; `own` are the indices of the adjoint's definition.
 
-    `actual` are the sizes of dimensions that may be 1: there is one element then for all subscripts.
+    `actual` holds the sizes of broadcast dimensions: if one is 1, all subscripts share an element.
     """
     last = [None if a is None else Operation("-", a, ONE) for a in actual]
     at = tuple(i if n is None else Operation("min", i, n) for i, n in zip(read.indices, last, strict=True))

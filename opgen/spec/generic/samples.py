@@ -1,4 +1,4 @@
-"""A few forms of a generic op, to check it: ranks 0 to 3, optional inputs there and not, several tensors and one."""
+"""Sample forms for checking a generic op: ranks 0 to 3, with and without optional inputs, one or several tensors."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from opgen.spec.syntax import nodes as s
 from opgen.spec.syntax.strings import plural
 
 RANKS = (0, 1, 2, 3)
-"""Of the packs whose rank nothing else tells."""
+"""Ranks of the packs that nothing else determines."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A call that may fit an op.  `optional`: whether optional inputs are there, but for those of `without`."""
+    """A call that may fit an op; `optional` includes the optional inputs except those in `without`."""
 
     op: m.GenericOp
     rank: int
@@ -36,7 +36,7 @@ class Sample:
 
     @property
     def outputs(self) -> int:
-        """How many results are asked for."""
+        """Return the number of results."""
         found = 0
         for output in self.op.outputs:
             if isinstance(output, s.SeveralDecl):
@@ -47,7 +47,7 @@ class Sample:
 
     @property
     def arguments(self) -> list[Argument | None]:
-        """The arguments, in order."""
+        """Return the arguments, in order."""
         found: list[Argument | None] = []
         stretched = 0
         for decl in self.op.inputs:
@@ -69,7 +69,7 @@ class Sample:
         return found
 
     def given(self) -> dict[str, object]:
-        """The attributes: those without a default, and those that this sample is about."""
+        """Return the attributes without a default, and those that this sample varies."""
         found: dict[str, object] = {}
         for attr in self.op.attrs:
             name = attr.name.name
@@ -105,7 +105,7 @@ class Sample:
         return canonical(ident.name)
 
     def _rank(self, dims: Sequence[s.Dim], fewer: int) -> int:
-        """How many dimensions a tensor has; of a pack that stretches, every second one has fewer."""
+        """Return the rank of a tensor; every second one is one lower in stretching packs."""
         found = 0
         for dim in dims:
             if not isinstance(dim.size, s.Expansion):
@@ -129,14 +129,14 @@ class Sample:
         return self.rank
 
     def _holds(self, condition: s.Expression) -> bool:
-        """Whether a condition may hold: one on an attribute's value does not if this sample has another."""
+        """Return False if a condition compares an attribute with another value than this sample's."""
         match condition:
             case s.Binary(_, "==", s.Named(_, name), right) if name in self.attributes:
                 return known_integer(right) in (None, self.attributes[name])
         return True
 
     def value(self, attr: s.AttrDecl) -> object:
-        """A value that an attribute may have."""
+        """Return an allowed value of an attribute."""
         kind = attr.type.kind.name
         least = 0 if attr.minimum is None else int(float(attr.minimum.text))
         one: object = {"bool": False, "float": float(least)}.get(kind, max(least, 0))
@@ -154,7 +154,7 @@ class Sample:
         return [one] * count
 
     def _counted(self, tree: s.Expression) -> int:
-        """A length, with the rank of a pack being that of this sample."""
+        """Return a length, with this sample's rank for packs."""
         if isinstance(tree, s.Binary):
             left, right = self._counted(tree.left), self._counted(tree.right)
             found = known_integer(binary(tree.op, integer(left, tree.span), integer(right, tree.span), tree.span))
@@ -181,7 +181,7 @@ LISTS = (
 
 
 def _items(attr: s.AttrDecl, numbers: Sequence[int]) -> list[object]:
-    """A list for an attribute: numbers within its bounds, or as many of its words."""
+    """Return a list for an attribute: numbers within its bounds, or as many of its words."""
     words = [w.name.name for w in attr.type.words]
     if words:
         return [words[n % len(words)] for n in numbers]
@@ -193,13 +193,13 @@ def _items(attr: s.AttrDecl, numbers: Sequence[int]) -> list[object]:
 
 
 def canonical(name: str) -> str:
-    """The name of a type."""
+    """Return the canonical name of a type."""
     dtype = lookup(name)
     return name if dtype is None else dtype.name
 
 
 def samples(op: m.GenericOp) -> Iterator[Sample]:
-    """The first calls that are tried, of which some do not fit an op."""
+    """Yield the first calls to try; some of them do not fit an op."""
     several = any(isinstance(t, s.SeveralDecl) for t in (*op.inputs, *op.outputs))
     optional = any(getattr(t, "optional", False) for t in (*op.inputs, *op.outputs))
     listed = any(isinstance(i, s.StaticDecl) for i in op.inputs) or any(
@@ -213,7 +213,7 @@ def samples(op: m.GenericOp) -> Iterator[Sample]:
 
 
 def some_left_out(op: m.GenericOp) -> Iterator[Sample]:
-    """Calls in which one or two of the optional inputs are absent, for ops that refuse those with all of them."""
+    """Yield calls that omit one or two optional inputs, for ops that refuse calls with all of them."""
     names = [i.name.name for i in op.inputs if isinstance(i, s.TensorDecl | s.StaticDecl) and i.optional]
     for few in (*combinations(names, 1), *combinations(names, 2)):
         for rank in RANKS[1:3]:
@@ -225,9 +225,9 @@ def _all_optional(op: m.GenericOp) -> bool:
 
 
 def variations(sample: Sample, demanded: set[str]) -> Iterator[Sample]:
-    """The same call with other values of what its structure depends on: lists, each and all at once, and attributes."""
+    """Yield the call with other values that its structure depends on: lists, alone and together, and attributes."""
     lists = [a for a in sample.op.attrs if is_list(a) and a.type.shape[0] == ANY]
-    if len(lists) > 1:  # which may have to be of one length
+    if len(lists) > 1:  # they may need equal lengths
         for make in LISTS:
             together = {a.name.name: _items(a, make(sample.rank)) for a in lists}
             yield replace(sample, attributes={**sample.attributes, **together})
@@ -251,7 +251,7 @@ def variations(sample: Sample, demanded: set[str]) -> Iterator[Sample]:
 
 
 def types(sample: Sample, asked: set[str]) -> Iterator[Sample]:
-    """The same call with one type of each kind, of the type variables that were asked for theirs."""
+    """Yield the call with one type of each kind for the type variables whose types were tested."""
     for item in sample.op.decl.items:
         if isinstance(item, s.TypeDecl) and item.name.name in asked:
             kinds = {DTYPES[n].kind: n for n in reversed([canonical(i.name) for i in item.allowed]) if n in DTYPES}

@@ -1,5 +1,7 @@
-"""Sizes on which a form depends: `rank picked = size(indices, -1)` makes one of a call's shapes a part of its form, and
-`let at... = units(x)...` which of a shape are 1.
+"""Sizes that a form depends on.
+
+`rank picked = size(indices, -1)` makes a size of a call's argument part of its form; `let at... = units(x)...` makes
+the set of dimensions of size 1 part of it.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from opgen.spec.syntax import nodes as s
 
 
 def asked_by(value: s.Expression) -> tuple[s.Named, int] | None:
-    """The input and the dimension of `size(x, axis)`; None for what is no such call."""
+    """Return the input and the dimension of `size(x, axis)`; None for any other expression."""
     if not isinstance(value, s.Call) or value.function.name != "size" or len(value.arguments) != 2:
         return None
     tensor, axis = value.arguments[0], known_integer(value.arguments[1])
@@ -22,7 +24,7 @@ def asked_by(value: s.Expression) -> tuple[s.Named, int] | None:
 
 
 def known_sizes(op: GenericOp, place: int, shape: Sequence[object]) -> tuple[int | None, ...]:
-    """Of the shape of an argument what the form of a call depends on, None for the rest; nothing if that is nothing."""
+    """Return an argument's shape with None for sizes that the form does not depend on; () if it depends on none."""
     decl = op.inputs[min(place, len(op.inputs) - 1)] if op.inputs else None
     axes, units = (frozenset(), False) if decl is None else _asked(op).get(decl.name.name, (frozenset(), False))
     if not axes and not units:
@@ -36,11 +38,11 @@ def known_sizes(op: GenericOp, place: int, shape: Sequence[object]) -> tuple[int
 
 _KNOWN = 1024
 _known: OrderedDict[int, tuple[GenericOp, Mapping[str, tuple[frozenset[int], bool]]]] = OrderedDict()
-"""What is asked of ops, by their identity: every call of a model asks for it."""
+"""Cache of `_asked`, by the identity of the op: every call of a model needs it."""
 
 
 def _asked(op: GenericOp) -> Mapping[str, tuple[frozenset[int], bool]]:
-    """The dimensions whose sizes an op asks for, of each input of which it does, and whether of those of size 1."""
+    """Map inputs to the dimensions whose sizes the form depends on, and whether dimensions of size 1 matter."""
     found = _known.get(id(op))
     if found is None or found[0] is not op:
         units = frozenset(_units(op))
@@ -53,12 +55,12 @@ def _asked(op: GenericOp) -> Mapping[str, tuple[frozenset[int], bool]]:
 
 
 def depends_on_sizes(op: GenericOp) -> bool:
-    """Whether the form of a call depends on sizes."""
+    """Return True if the form of a call depends on sizes."""
     return bool(_asked(op))
 
 
 def units_asked(op: GenericOp, name: str) -> bool:
-    """Whether a list of an op is of the dimensions of size 1 of an input."""
+    """Return True if the form depends on an input's dimensions of size 1."""
     return _asked(op).get(name, (frozenset(), False))[1]
 
 

@@ -1,4 +1,4 @@
-"""Walking the syntax tree of expressions."""
+"""Traversal of expressions in the syntax tree."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from opgen.spec.syntax import nodes as s
 
 
 def parts(tree: s.Expression) -> tuple[s.Expression, ...]:
-    """The expressions directly inside one, in the order in which they are written."""
+    """Return the direct subexpressions, in source order."""
     match tree:
         case s.Member():
             return tree.subscripts
@@ -37,7 +37,7 @@ def parts(tree: s.Expression) -> tuple[s.Expression, ...]:
 
 
 def everything_in(tree: s.Expression) -> Iterator[s.Expression]:
-    """An expression and all inside it, outermost first."""
+    """Yield an expression and everything inside it, outermost first."""
     left = [tree]
     while left:
         node = left.pop()
@@ -46,7 +46,7 @@ def everything_in(tree: s.Expression) -> Iterator[s.Expression]:
 
 
 def names_in(tree: s.Expression) -> Iterator[str]:
-    """Every name that an expression reads: of values, tensors, lists and functions."""
+    """Yield every name that an expression reads: of values, tensors, lists and functions."""
     for node in everything_in(tree):
         match node:
             case s.Named():
@@ -58,7 +58,7 @@ def names_in(tree: s.Expression) -> Iterator[str]:
 
 
 def expressions_of(item: s.Item) -> Iterator[s.Expression]:
-    """Every expression of a declaration, algorithms' included."""
+    """Yield every expression of a declaration, including those of algorithms."""
     match item:
         case s.TensorDecl() | s.SeveralDecl():
             yield from (d.size for d in item.dims)

@@ -1,7 +1,7 @@
-"""Questions about types, answered when an op is made: an answer narrows the type variable that was asked of.
+"""Type predicates, evaluated when an op is made: the answer narrows the type variable.
 
-`is_float(T)` is a condition, `bits(T)` and `greatest(T)` are numbers: how many bits of an element count, and the
-greatest finite number of the type.  `is_same(T, S)` is a condition, too.
+`is_float(T)` and `is_same(T, S)` are conditions.  `bits(T)` is the number of significant bits of an element, and
+`greatest(T)` the greatest finite number of the type.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LARGEST = {"float16": 65504.0, "bfloat16": 2.0**128 - 2.0**120, "float32": 2.0*
 
 
 def _greatest(t: DType) -> int | float:
-    """The greatest finite number of a type."""
+    """Return the greatest finite number of a type."""
     if not t.is_float:
         return t.greatest
     if t.small is None:
@@ -34,10 +34,10 @@ PREDICATES: dict[str, Callable[[DType], bool | int | float]] = {
     "bits": lambda t: t.digits,
     "greatest": _greatest,
 }
-"""What may be asked of a type, by the names of functions: `is_float(T)`."""
+"""Predicates and numbers of a type, by function name: `is_float(T)`."""
 
 SAME = "is_same"
-"""The question about two types."""
+"""The predicate on two types."""
 
 QUESTIONS = frozenset({*PREDICATES, SAME})
 """The functions whose arguments are names of types."""
@@ -48,7 +48,7 @@ BIT_CAST = "bit_cast"
 
 
 def of_types(tree: s.Call, arguments: tuple[s.Expression, ...], settled: Mapping[str, str]) -> s.Call:
-    """A call of expanded arguments: types that the form fixes, as those of attributes, stand for their names."""
+    """Return a call with expanded arguments, and with the types that the form fixes in place of their names."""
     if tree.function.name == BIT_CAST and arguments and isinstance(arguments[0], s.Named):
         to = s.Named(arguments[0].span, settled.get(arguments[0].name, arguments[0].name))
         arguments = (to, *arguments[1:])
@@ -58,15 +58,16 @@ def of_types(tree: s.Call, arguments: tuple[s.Expression, ...], settled: Mapping
 
 @dataclass
 class Narrowed:
-    """Answers for the types of one call.  `types` are those of variables and attributes by name; `asked` are the
-    questions that a form depends on.
+    """Answers to predicates on the types of one call.
+
+    `types` has the types of variables and attributes by name; `asked` the predicates that a form depends on.
     """
 
     types: Mapping[str, str] = field(default_factory=dict)
     asked: dict[str, set[str]] = field(default_factory=dict)
 
     def ask(self, tree: s.Call, settled: Mapping[str, str]) -> s.Expression:
-        """The answer to `is_...(T)`, as a tree; `settled` are types that the form fixes, as those of attributes."""
+        """Evaluate a predicate `is_...(T)` to a tree; `settled` has the types that the form fixes."""
         if tree.function.name == SAME:
             return self._same(tree, settled)
         name = tree.arguments[0].name if tree.arguments and isinstance(tree.arguments[0], s.Named) else ""
@@ -80,7 +81,7 @@ class Narrowed:
         return integer(answer, tree.span) if isinstance(answer, int) else real(answer, tree.span)
 
     def _same(self, tree: s.Call, settled: Mapping[str, str]) -> s.Expression:
-        """The answer to `is_same(T, S)`."""
+        """Evaluate `is_same(T, S)`."""
         names = [a.name for a in tree.arguments if isinstance(a, s.Named)]
         found = [t for t in (lookup(self.types.get(n, settled.get(n, n))) for n in names) if t is not None]
         if not len(tree.arguments) == len(found) == 2:
@@ -90,11 +91,11 @@ class Narrowed:
         return boolean(found[0] == found[1], tree.span)
 
     def allowed(self, name: str, dtype: DType) -> bool:
-        """Whether all that was asked of a variable is answered alike for a type."""
+        """Return True if all evaluated predicates on a variable have the same value for another type."""
         own = lookup(self.types.get(name, ""))
         return own is None or all(_answer(q, own) == _answer(q, dtype) for q in self.asked.get(name, ()))
 
 
 def _answer(question: str, dtype: DType) -> bool | int | float:
-    """The answer to a question: a predicate, or whether a type is the one of this name."""
+    """Evaluate a predicate; any other question is the name of a type to compare with."""
     return PREDICATES[question](dtype) if question in PREDICATES else dtype.name == question

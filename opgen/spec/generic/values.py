@@ -1,7 +1,7 @@
-"""Values that are known when an op is made: literals in the syntax tree, and arithmetic on them.
+"""Constant folding on syntax trees: values that are known when an op is made.
 
-Expansion folds what is known, so that an op of a form reads as if a person had written it: indices are `2 * i + 1`, not
-`2 * i + (3 - 2)`.  An integer literal 0 that is added, or 1 that multiplies, is nothing; all else keeps its meaning.
+Folding makes an expanded op read as if a person had written it: `2 * i + 1`, not `2 * i + (3 - 2)`.  Adding an integer
+literal 0 or multiplying by 1 is dropped; everything else keeps its meaning.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ from opgen.diagnostics import Diagnostic, DiagnosticError, Span
 from opgen.spec.syntax import nodes as s
 
 CODE = "S065"
-"""Of mistakes in what only generic ops have."""
+"""The code of mistakes that only generic ops can have."""
 
 LEAST = -(2**63)
-"""The least integer of 64 bits."""
+"""The least 64-bit integer."""
 
 
 class Mistake(DiagnosticError):
-    """A mistake of whoever wrote a generic op, found while it is expanded."""
+    """A mistake in a generic op, found while it is expanded."""
 
     def __init__(self, message: str, span: Span, help: str | None = None) -> None:
         super().__init__([Diagnostic(CODE, message, span, help)])
 
 
 def integer(value: int, span: Span) -> s.Expression:
-    """An integer as a tree; the least of 64 bits is no literal's negative."""
+    """Return an integer as a tree; the least 64-bit integer is not the negation of a literal."""
     if value == LEAST:
         return s.Binary(span, "-", integer(value + 1, span), integer(1, span))
     literal = s.Constant(span, str(abs(value)))
@@ -32,18 +32,18 @@ def integer(value: int, span: Span) -> s.Expression:
 
 
 def real(value: float, span: Span) -> s.Expression:
-    """A float as a tree."""
+    """Return a float as a tree."""
     literal = s.Constant(span, repr(abs(value)))
     return s.Unary(span, "-", literal) if value < 0 else literal
 
 
 def boolean(value: bool, span: Span) -> s.Expression:
-    """A condition that is decided, as a tree."""
+    """Return a known condition as a tree."""
     return s.Constant(span, "true" if value else "false")
 
 
 def known_integer(tree: s.Expression) -> int | None:
-    """The value of a tree that `integer` made."""
+    """Return the value of a tree that `integer` made, else None."""
     if isinstance(tree, s.Binary) and tree.op == "-":
         left, right = known_integer(tree.left), known_integer(tree.right)
         return None if left is None or right is None else left - right
@@ -56,12 +56,12 @@ def known_integer(tree: s.Expression) -> int | None:
 
 
 def known_condition(tree: s.Expression) -> bool | None:
-    """The value of a condition that is decided."""
+    """Return the value of a known condition, else None."""
     return tree.text == "true" if isinstance(tree, s.Constant) and tree.text in ("true", "false") else None
 
 
 def unary(tree: s.Unary, operand: s.Expression) -> s.Expression:
-    """`-operand` or `not operand`."""
+    """Return `-operand` or `not operand`, folded."""
     if tree.op == "not":
         decided = known_condition(operand)
         return s.Unary(tree.span, "not", operand) if decided is None else boolean(not decided, tree.span)
@@ -70,7 +70,7 @@ def unary(tree: s.Unary, operand: s.Expression) -> s.Expression:
 
 
 def binary(op: str, left: s.Expression, right: s.Expression, span: Span) -> s.Expression:
-    """An operation, worked out as far as its operands are known."""
+    """Return an operation, folded as far as its operands are known."""
     if op in ("and", "or"):
         return _logic(op, left, right, span)
     a, b = known_integer(left), known_integer(right)
@@ -113,5 +113,5 @@ def _worked_out(op: str, a: int, b: int, span: Span) -> s.Expression | None:
 
 
 def choice(tree: s.Choice, condition: s.Expression, if_true: s.Expression, if_false: s.Expression) -> s.Expression:
-    """`if condition then if_true else if_false`, neither side known to be the one."""
+    """Return `if condition then if_true else if_false`, or the value if both sides are equal."""
     return if_true if if_true == if_false else s.Choice(tree.span, condition, if_true, if_false)

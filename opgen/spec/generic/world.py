@@ -1,4 +1,4 @@
-"""What names stand for while a generic op is expanded."""
+"""Meanings of names while a generic op is expanded."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from opgen.spec.syntax import nodes as s
 
 @dataclass
 class Attribute:
-    """An attribute, or a static input: its value in this call, and for a list its length (None: it is no list).
+    """An attribute or a static input: its value in this call, and the length of a list (None for a scalar).
 
-    Of a list of words, which only expansion reads, `words` are the value.
+    For a list of words, which only expansion reads, `words` is the value.
     """
 
     decl: s.AttrDecl
@@ -30,8 +30,8 @@ class Attribute:
 class Tensor:
     """A tensor as reads see it.
 
-    `parts` are the dimensions as they are declared: of each, whether it is a pack, and how many it stands for.
-    `absent` are the positions among all of them that this tensor lacks, because its pack stretches.
+    `parts` has one entry for each declared dimension: True for a pack, and the number of dimensions in it.  `absent`
+    holds the positions that this tensor lacks because its pack stretches.
     """
 
     parts: tuple[tuple[bool, int], ...]
@@ -39,19 +39,20 @@ class Tensor:
 
     @property
     def rank(self) -> int:
-        """The number of dimensions, those included that the tensor lacks."""
+        """Return the number of dimensions, including absent ones."""
         return sum(count for _, count in self.parts)
 
 
 @dataclass
 class World:
-    """Names by what they are.
+    """Names by their meaning.
 
-    `packs` are lists of dimensions, indices and named integers; `tensors_of` the names of several tensors; `aliases`
-    what named integers stand for; `lets` what they are as written; `given` says of attributes that name types whether
-    the call has them; `units` are the dimensions of size 1 of inputs, where they count; `sources`, of those that
-    depend on an argument of the call, the argument.  `demanded` are the attributes whose values a structure depended
-    on, `left` those that the expanded op still reads: what is `known` from the start is put in place everywhere.
+    `packs` are lists of dimensions, indices and named integers; `tensors_of` has the names of several tensors.
+    `aliases` has the expanded values of named integers, `lets` their values as written.  `given` tells if the call has
+    an attribute that names a type.  `units` has the dimensions of size 1 of inputs, if the form depends on them.
+    `sources` maps a name to the argument of the call that it depends on.  `demanded` are the attributes whose values
+    the structure depends on; `left` those that the expanded op still reads.  Attributes `known` from the start are
+    replaced by their values everywhere.
     """
 
     known: frozenset[str]
@@ -71,7 +72,7 @@ class World:
     left: set[str] = field(default_factory=set)
 
     def source(self, tree: s.Expression) -> str | None:
-        """The attribute, or static input, that a value depends on; of several, the first."""
+        """Return the first attribute or static input that a value depends on."""
         for name in names_in(tree):
             if name in self.attributes:
                 return name
@@ -80,7 +81,7 @@ class World:
         return None
 
     def element(self, name: str, at: int, span: Span, demand: bool) -> s.Expression:
-        """An element of a list attribute: its value where a structure depends on it, else what reads it."""
+        """Return an element of a list attribute: its value if the structure depends on it, else a read of it."""
         attribute = self.attributes[name]
         if attribute.words:
             return s.Named(span, attribute.words[at])
@@ -91,7 +92,7 @@ class World:
         return s.Subscripted(span, s.Ident(span, name), (integer(at, span),), None)
 
     def is_open(self, name: str) -> bool:
-        """Whether a name is that of a list attribute that is no part of the form: it is read as it is, then."""
+        """Return True for a list attribute that the form does not include; it is then read at run time."""
         attribute = self.attributes.get(name)
         if attribute is None or attribute.length is None or attribute.words or name in self.packs:
             return False
@@ -101,11 +102,11 @@ class World:
         return False
 
     def _decided(self, name: str) -> bool:
-        """Whether the value of an attribute is a part of the form, as far as that is known by now."""
+        """Return True if an attribute's value is known to be part of the form."""
         return name in self.known or name in self.demanded
 
     def scalar(self, tree: s.Named, demand: bool) -> s.Expression:
-        """An attribute that is no list."""
+        """Return a scalar attribute: its value if the structure depends on it, else its name."""
         attribute = self.attributes[tree.name]
         if not isinstance(attribute.value, tuple) and (demand or self._decided(tree.name)):
             self.demanded.add(tree.name)
@@ -115,7 +116,7 @@ class World:
 
 
 def literal(value: int | float | bool | str, span: Span) -> s.Expression:
-    """A value of an attribute as a tree; a word is a name."""
+    """Return a value of an attribute as a tree; a word becomes a name."""
     if isinstance(value, str):
         return s.Named(span, value)
     if isinstance(value, bool):
