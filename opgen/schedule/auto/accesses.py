@@ -1,4 +1,4 @@
-"""What a nest reads and writes, as accesses that are affine in its loops."""
+"""Reads and writes of a loop nest as accesses that are affine in its loops."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from opgen.schedule.cost.traffic import Access
 
 
 def accesses(nest: Nest) -> tuple[Access, ...] | None:
-    """What a nest's core reads and writes outside itself; None if some access is not affine in the loops."""
+    """Return the accesses of a nest's core outside itself; None if one of them is not affine in the loops."""
     names = (*nest.names, *(s.var for s in nest.inner_loops))
     found: list[Access] = []
     touched: tuple[Load | Store, ...] = (*nest.outside_loads, *nest.results)
@@ -24,7 +24,7 @@ def accesses(nest: Nest) -> tuple[Access, ...] | None:
 
 
 def strides_of(e: Load | Store, names: Sequence[str], shapes: Shapes) -> dict[str, int] | None:
-    """The bytes that each of some loops moves an access on; None if it is not affine in them."""
+    """Return the bytes by which each loop of `names` advances an access; None if it is not affine in them."""
     size = element_of(e)
     strides: dict[str, int] = {}
     for index, extent in zip(reversed(e.indices), reversed(shapes[e.buffer]), strict=True):

@@ -1,4 +1,4 @@
-"""The choice of a plan for a nest: of all that the kinds propose, the cheapest."""
+"""Choice of the cheapest plan that the kinds propose for a loop nest."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from opgen.schedule.cost.calibration import CANDIDATES, ENOUGH
 from opgen.schedule.steps import Step
 
 NONE = "the nest is of another kind"
-"""Why a design is refused that takes no step."""
+"""Refusal of a design that takes no step."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A plan, and what a trial of its steps came to, or why it is refused; `beaten`: another one is put before it."""
+    """A plan and the trial of its steps, or its refusal; if `beaten`, an override ranks another plan first."""
 
     plan: Plan | Design
     trial: Trial
@@ -35,14 +35,15 @@ class Candidate:
 
     @cached_property
     def price(self) -> Price:
-        """Of one that is legal."""
+        """Return the estimated cost of a legal candidate."""
         return self.prices.of(self.trial.kernel)
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What there was to choose from for a nest, the cheapest first; `chosen` was taken, by some `steps`, if any was, as
-    the decision of that number.
+    """Candidates for a loop nest, the cheapest first.
+
+    `chosen` is the candidate that was taken, if any, by `steps`; `number` is that of the decision.
     """
 
     nest: str
@@ -55,19 +56,19 @@ class Choice:
 
 @dataclass(frozen=True)
 class Chooser:
-    """Chooses for one nest; `schedule` is for the nests that a design leaves to others."""
+    """Chooser for one loop nest; `schedule` schedules the loop nests that a design leaves to others."""
 
     nest: Nest
     trial: Trial
     machine: Machine
     schedule: Schedule
     kinds: Sequence[Kind]
-    """Those that are asked."""
+    """The kinds that are tried."""
     along: str | None = None
-    """The only loop that lanes may go along, if there is such a one."""
+    """The only loop that lanes may go along, if there is such a loop."""
 
     def run(self) -> bool:
-        """Take the steps of the cheapest candidate; whether there was one."""
+        """Take the steps of the cheapest candidate; return False if there is none."""
         decisions, loops = self.trial.decisions, ", ".join(self.nest.names)
         candidates = [c for c in self._candidates(decisions.thorough) if c.refusal != NONE]
         refused = tuple(c for c in candidates if c.refusal)
@@ -88,9 +89,10 @@ class Chooser:
             self.trial.choices.append(choice)
 
     def _candidates(self, everything: bool) -> Iterator[Candidate]:
-        """What plans come to, those of the most special kinds first.  Left out, unless everything is asked for, are
-        those before which an override puts others, those after one that is good enough, and those that are there for
-        want of others where there are some.
+        """Yield the candidates, those of the most special kinds first.
+
+        Unless `everything` is set, three groups are skipped: plans that an override supersedes, plans after one that is
+        good enough, and late plans (`otherwise`) if there are others.
         """
         standing: list[Candidate] = []
 
@@ -117,12 +119,12 @@ class Chooser:
                         yield made
 
     def _is_enough(self, standing: Sequence[Candidate]) -> bool:
-        """Whether a candidate takes little longer than the arithmetic alone, so that no other need be asked for."""
+        """Return True if a candidate takes little longer than the arithmetic alone, so that no other need be tried."""
         return any(c.price.seconds <= ENOUGH * self._arithmetic for c in standing)
 
     @cached_property
     def _arithmetic(self) -> float:
-        """The seconds that all terms take, in full vectors."""
+        """Return the seconds that all terms take, in full vectors."""
         terms = count_of_terms(self.nest) / terms_at_once(self.nest, self.machine)
         return terms / lanes_of(self.nest, self.machine, None) / self.machine.fma_per_second
 
@@ -131,7 +133,7 @@ class Chooser:
         return Prices(self.trial.kernel, self.nest, self.machine)
 
     def _made(self, plan: Plan | Design, beaten: bool) -> Candidate:
-        """What becomes of a plan; there is nothing to decide in the course of it if it is refused."""
+        """Return the candidate that a plan yields; a refused plan leaves no decisions open."""
         decided = len(self.trial.decisions.options)
         if isinstance(plan, Design):
             trial = plan.trial
@@ -151,8 +153,6 @@ def _falls_short(made: Candidate, standing: Sequence[Candidate]) -> bool:
 
 
 def _rank(candidate: Candidate) -> tuple[bool, bool, float]:
-    """The cheapest first, those before which others were put after all others; what is there for want of others in its
-    order.
-    """
+    """Return the sort key: the cheapest first, then the beaten ones, then the late ones in their order."""
     late = candidate.plan.otherwise
     return late, candidate.beaten, 0.0 if late else candidate.price.seconds

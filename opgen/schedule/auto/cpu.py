@@ -1,4 +1,4 @@
-"""The automatic schedule of one nest for a CPU with vector registers: the cheapest of what kinds propose (`kinds/`)."""
+"""Automatic schedule of one loop nest for a CPU with vector registers: the cheapest plan of the kinds (`kinds/`)."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class CpuNest:
     machine: Machine
 
     def run(self) -> bool:
-        """Whether a kind was found; without one, threads share the nest."""
+        """Return True if a kind was found; otherwise threads share the loop nest."""
         if not self.nest.results:
             return False
         if self.nest.names[0] in conditional_loops(focus_on_loops(self.trial.kernel, self.nest.names[:1])):
-            # not worth the time that a better schedule takes to build
+            # a better schedule would take longer to build than it saves
             self._chosen(registry.QUICK)
             return False
         found = self._chosen(registry.KINDS)
@@ -36,7 +36,7 @@ class CpuNest:
         return found
 
     def run_steps(self) -> bool:
-        """Whether a kind was found for a nest of loops over the steps of recurrences, or around such."""
+        """Return True if a kind was found for loops over the steps of recurrences, or around such."""
         return self._chosen(registry.STEPS)
 
     def _chosen(self, kinds: Sequence[Kind], along: str | None = None) -> bool:

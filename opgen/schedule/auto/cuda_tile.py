@@ -1,4 +1,4 @@
-"""Sums in registers on a GPU: several results a thread, which share what it loads.
+"""Register tiles on a GPU: each thread computes several results, which share its loads.
 
 block, warp: lane k: terms: x, k.v: sums[x, k.v] += x[.., x, ..] * w[.., k]      8 by 4 results: 12 loads for 32 terms
 """
@@ -27,7 +27,7 @@ from opgen.schedule.steps import Bind, Reorder, Split, Step, Unroll
 
 @dataclass(frozen=True)
 class CudaTile:
-    """`places` iterations of a loop by `vectors` of another one for each thread, of `lanes` along that one."""
+    """Tile of `places` iterations of one loop by `vectors` of another for each of `lanes` threads along the latter."""
 
     along: str
     lanes: int
@@ -41,7 +41,7 @@ class CudaTile:
 
     @property
     def terms_per_load(self) -> float:
-        """Multiplications for each load of a warp, of which lanes along short rows make several."""
+        """Return the multiplications for each load of a warp; lanes along short rows make several loads."""
         return self.results / (self.vectors + self.places) * min(1.0, self.lanes / GPU_WARP)
 
     def run(self, nest: Nest, trial: Trial) -> bool:
@@ -71,18 +71,18 @@ class CudaTile:
         return trial.fused_prefix(blocks, lambda name: Bind(name, "block.x"))
 
     def _are_short(self, nest: Nest) -> bool:
-        """Whether all terms may be code of their own."""
+        """Return True if there are few enough terms to unroll all of them."""
         extents = [constant_extent(s) for s in nest.inner_loops]
         return None not in extents and prod(e or 0 for e in extents) * self.results <= GPU_TERMS
 
 
 def tile_of(nest: Nest) -> CudaTile | None:
-    """The tile with most terms for each load of those that leave enough threads; None if there is none but a result.
+    """Return the tile with most terms per load that leaves enough threads; None if only single results do.
 
-    Lanes are a warp, or share out a short row that is no multiple of one.
+    Lanes are a warp, or share a short row that is not a multiple of one.
 
-    Of tiles along different loops that of the innermost one is taken if it is nearly as good: it reads places side by
-    side.
+    Among tiles along different loops, that of the innermost loop is taken if it is nearly as good, because its reads
+    are contiguous.
     """
     along = contiguous_loop(nest)
     known = {n: e for n in nest.names if (e := nest.extent(n)) is not None}

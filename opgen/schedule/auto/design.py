@@ -1,4 +1,4 @@
-"""A plan that is told by the code that takes its steps, where `plan.py` has no words yet for all that they do."""
+"""A plan expressed as code that takes its steps, where `plan.py` cannot yet express all of them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from opgen.schedule.auto.trial import Trial
 
 @dataclass(frozen=True)
 class Design:
-    """`take` takes the steps in `trial`, a fork of the site's that is the design's own, and says whether they were
-    legal; it is asked once, if at all.  A design for want of others (`otherwise`), such as one of sizes for which
-    others are known to be faster, is tried only if there are none.
+    """Steps of a schedule as code.
+
+    `take` takes the steps in `trial`, the design's own fork of the scheduling context's trial.  It returns True if they
+    were legal, and is called at most once.  A late design (`otherwise`) is tried only if there is no other plan; an
+    example is one for sizes at which other plans are known to be faster.
     """
 
     kind: str

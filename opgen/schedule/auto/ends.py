@@ -1,4 +1,4 @@
-"""The ends of a loop at which conditions can fail: only there do tiles need bodies of their own."""
+"""Loop peeling for conditions: only the ends of a loop, where conditions can fail, need bodies of their own."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from opgen.schedule.auto.plan import Ends
 
 
 def ends_of(nest: Nest, loop: str, tiles: Tiles, reach: int, phases: int = 1) -> tuple[Ends, ...]:
-    """The tiles of a loop that have bodies of their own: those from which `reach` further iterations lead out of it,
-    and one that is not full.  If all are full, only those of these at which conditions can fail.  A loop in `phases`
-    has tiles of each.
+    """Return the tiles of a loop that are peeled: those within `reach` of its borders, and a partial one.
+
+    If all tiles are full, only those are peeled at which conditions can fail.  A loop in `phases` has tiles of each
+    phase.
     """
     exact = tiles.tail == "exact"
     if exact and loop not in nest.borders:
@@ -28,9 +29,9 @@ def ends_of(nest: Nest, loop: str, tiles: Tiles, reach: int, phases: int = 1) ->
 
 
 def needed(nest: Nest, loop: str, cuts: tuple[int, ...], size: int) -> tuple[int, ...]:
-    """Of two cuts of a loop in whole tiles those that set a condition's end apart.
+    """Return those of two cuts, in whole tiles, that a condition needs.
 
-    A cut goes if each condition that the two decide between them holds beyond it, too.
+    A cut is dropped if each condition that both cuts decide between them also holds beyond it.
     """
     found = {(s.start, constant_extent(s)) for s in (*nest.loops, *nest.inner_loops) if s.var == loop}
     start, extent = found.pop()
@@ -49,12 +50,12 @@ def needed(nest: Nest, loop: str, cuts: tuple[int, ...], size: int) -> tuple[int
 
 
 def _bounds(e: Expr, loop: str) -> bool:
-    """Whether a condition holds from some iteration of a loop on, or up to one."""
+    """Return True if a condition holds from some iteration of a loop on, or up to one."""
     return loop in free_vars(e) and not (isinstance(e, Compare) and e.op in ("eq", "ne"))
 
 
 def _within(nest: Nest, loop: str, start: int, stop: int) -> Context:
-    """What is known in the core of a nest while a loop is between two iterations."""
+    """Return the facts known in the core of a loop nest while a loop runs from `start` to `stop`."""
     context = Context()
     for s in (*nest.loops, *nest.inner_loops):
         bounds = (b.index(start), b.index(stop)) if s.var == loop else (s.start, s.stop)

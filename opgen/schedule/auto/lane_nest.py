@@ -1,4 +1,4 @@
-"""What all ways to schedule a nest in lanes are given."""
+"""Common state of all schedules of a loop nest in vector lanes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from opgen.schedule.cost.memory import Memory
 
 @dataclass(frozen=True)
 class LaneNest(ABC):
-    """A nest that gets `lanes` along its loop `vector`, by steps that are taken in a trial."""
+    """A loop nest that gets `lanes` along its loop `vector`, by steps that are taken in a trial."""
 
     nest: Nest
     trial: Trial
@@ -28,48 +28,49 @@ class LaneNest(ABC):
 
     @cached_property
     def roles(self) -> Roles:
-        """What operands and loops are for."""
+        """Return the operand roles and loop roles."""
         return Roles.of(self.nest, self.vector)
 
     @property
     def width(self) -> int:
-        """The iterations of the loop of lanes; 0 where they are not known."""
+        """Return the iterations of the loop of lanes; 0 if they are not known."""
         return self.roles.width
 
     @cached_property
     def memory(self) -> Memory:
-        """What bytes cost on the machine."""
+        """Return the memory model of the machine."""
         return Memory(self.machine)
 
     @cached_property
     def execution(self) -> Execution:
-        """What arithmetic costs on the machine."""
+        """Return the arithmetic model of the machine."""
         return Execution(self.machine)
 
     def _extent(self, loop: str) -> int:
-        """The iterations of a loop; 0 where they are not known."""
+        """Return the iterations of a loop; 0 if they are not known."""
         return self.roles.extents[loop]
 
     @property
     def legal(self) -> bool:
-        """Whether the nest is of this kind, as far as can be told before steps are taken."""
+        """Return True if the loop nest is of this kind, as far as that is known before steps are taken."""
         return True
 
     @property
     def proven(self) -> bool:
-        """Whether its sizes are such that this was measured to be faster than what else is legal."""
+        """Return True if this was measured, for such sizes, to be faster than any other legal kind."""
         return True
 
     @abstractmethod
     def take(self) -> bool:
-        """Take the steps; whether they were legal."""
+        """Take the steps; return False if one was illegal."""
 
     def realised(self, plan: Plan, loop: str = "") -> bool:
-        """Take the steps of a plan, of the nest of a loop (that of the lanes) as it is by now; whether they were
-        legal.
+        """Take the steps of a plan on the current loop nest of `loop`, by default that of the lanes.
+
+        Return False if a step was illegal.
         """
         return realise(plan, self.trial.nest(loop or self.vector), self.trial, self.machine)
 
     def run(self) -> bool:
-        """Take the steps, or none, if they are legal and proven; whether they were."""
+        """Take the steps if they are legal and proven, else none; return True if they were taken."""
         return self.legal and self.proven and self.trial.attempt(self.take)

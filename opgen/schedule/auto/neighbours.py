@@ -1,10 +1,9 @@
-"""Terms of a sum that lie side by side, added up last.
+"""Adjacent terms of a sum, added up last.
 
     y[x, c] = sum[s, q](u[x + s, c*4 + q] * v[s, c*4 + q])
 
-is first `z[x, j] = sum[s](u[x + s, j] * v[s, j])`, with lanes along all of `j`, and then
-`y[x, c] = sum[q](z[x, c*4 + q])`: gradients of windows with several results a channel, means over places and groups of
-channels.
+is first `z[x, j] = sum[s](u[x + s, j] * v[s, j])`, with lanes along all of `j`, and then `y[x, c] = sum[q](z[x, c*4 +
+q])`.  Examples are gradients of windows with several results a channel, and means over places and groups of channels.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from opgen.schedule.steps import Divide, Flatten, Pack, Permute, Regroup, Reorde
 
 
 def neighbours_last(trial: Trial) -> None:
-    """Take such terms out of the sums of all nests."""
+    """Hoist such terms out of the sums of all loop nests."""
     seldom = conditional_loops(trial.kernel)
     for nest in nests(trial.kernel):
         found = None if nest.names[0] in seldom else _neighbours(nest)
@@ -37,8 +36,9 @@ def neighbours_last(trial: Trial) -> None:
 
 
 def _neighbours(nest: Nest) -> tuple[str, str] | None:
-    """A loop over results, and one of the sum whose terms lie, in all factors that follow it, between those of one
-    result and of the next; none if the sum has few others.
+    """Return a loop over results and a loop of the sum whose terms are adjacent; None if the sum has few others.
+
+    In all factors that follow that loop, its terms are between those of one result and those of the next.
     """
     if len(nest.results) != 1:
         return None
@@ -53,8 +53,9 @@ def _neighbours(nest: Nest) -> tuple[str, str] | None:
 
 
 def _are_few(nest: Nest, term: str, count: int, terms: int, following: Sequence[Load]) -> bool:
-    """Return True if neighbours are few beside the other terms: products of factors that all follow them, or whatever
-    is summed where they lie side by side, in rows that the sum does not take whole.
+    """Return True if neighbours are few beside the other terms.
+
+    They are products of factors that all follow them, or adjacent elements in rows that the sum does not take whole.
     """
     if 1 < len(following) == len(nest.summed) and count <= NEIGHBOURS and terms >= count * TERMS_BESIDE_NEIGHBOURS:
         return True
@@ -72,8 +73,9 @@ def _along(access: Load | Store, loop: str, nest: Nest) -> bool:
 
 
 def _apart(nest: Nest, loop: str, term: str, trial: Trial) -> bool:
-    """The sum over the neighbours of what is summed over all other terms, and one loop over results and neighbours;
-    results and factors are transposed where these do not lie side by side.
+    """Sum over the neighbours last, with one loop over results and neighbours.
+
+    Results and factors are transposed if these are not contiguous.
     """
     terms, sums = [s.var for s in nest.inner_loops], trial.fresh(f"{nest.results[0].buffer}_{term}")
     following = [e for e in nest.summed if depends(e.indices, term)]

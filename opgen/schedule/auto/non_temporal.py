@@ -1,6 +1,4 @@
-"""Non-temporal stores of results that the last cache would not hold: whole lines go to memory, and need not be read
-before.
-"""
+"""Non-temporal stores of results that exceed the last cache: whole lines go to memory without being read first."""
 
 from __future__ import annotations
 
@@ -18,8 +16,9 @@ from opgen.schedule.steps import Split, Stream, Widen
 
 
 def non_temporal_results(site: Site, row: int | None, tile: int, machine: Machine) -> tuple[Result, ...]:
-    """Non-temporal stores of the results of a nest, if rows of so many of them are whole lines, of which a tile stores
-    some at once, and with what is read they are too much to be kept.
+    """Return the results that are stored non-temporally, if they and the reads exceed the last cache.
+
+    Rows of `row` results must be whole lines, of which a tile stores some at once.
     """
     nest, line, kernel = site.nest, machine.l1.line, site.trial.kernel
     types = {s.value.type.dtype for s in nest.results}
@@ -34,8 +33,9 @@ def non_temporal_results(site: Site, row: int | None, tile: int, machine: Machin
 
 
 def store_non_temporally(nest: Nest, vector: str, trial: Trial, machine: Machine, share: float = FOUND) -> None:
-    """Stream the results of a nest that has lanes along a loop, if that is whole lines and too much to be kept: more
-    than a share of the last cache with what is read.
+    """Stream the results of a loop nest with lanes along a loop.
+
+    They must be whole lines and, with the reads, exceed a share of the last cache.
     """
     row = {(nest.extent(vector) or 1) * s.value.type.dtype.bytes % machine.l1.line for s in nest.results}
     whole = machine.vector_bytes == machine.l1.line and row == {0}
@@ -45,13 +45,13 @@ def store_non_temporally(nest: Nest, vector: str, trial: Trial, machine: Machine
 
 
 def _is_beyond(nest: Nest, machine: Machine, share: float) -> bool:
-    """Whether what a nest touches is more than a share of the last cache, and results are a part of it that counts."""
+    """Return True if a loop nest touches more than a share of the last cache, much of it results."""
     read, touched = read_bytes(nest), touched_bytes(nest)
     return touched > share * machine.l3.size and touched - read >= read / NON_TEMPORAL
 
 
 def _together(result: Store, vector: str, trial: Trial, machine: Machine) -> bool:
-    """Whether whole lines are stored at once: by one vector, or those of a tile whose sums are not in wide results."""
+    """Return True if whole lines are stored at once: by one vector, or by a tile without wide accumulators."""
     dtype = result.value.type.dtype
     if _waits([result], trial):
         return False
@@ -60,5 +60,5 @@ def _together(result: Store, vector: str, trial: Trial, machine: Machine) -> boo
 
 
 def _waits(results: Sequence[Store], trial: Trial) -> bool:
-    """Whether some of the results wait in a wider type."""
+    """Return True if some of the results are accumulated in a wider type."""
     return any(isinstance(s, Widen) and s.buffer in {r.buffer for r in results} for s in trial.steps)

@@ -1,4 +1,4 @@
-"""Loops of which each thread owns a stretch, whatever other loops go through in order."""
+"""Partition of a loop among threads: each owns a contiguous range, whatever order other loops have."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from opgen.schedule.auto.plan import Cut, Plan
 
 
 def in_lanes(plan: Plan, nest: Nest, loop: str, lanes: int, shared: Plan | None, worth: bool = True) -> Iterator[Plan]:
-    """A plan with lanes along a loop, and before it one that threads share, if there is such a one."""
-    # one of both is there for want of others: the one that is shared, unless that is worth it
+    """Yield a plan with lanes along a loop, preceded by the one that threads share, if there is one."""
+    # one of the two is late (`otherwise`): the shared one, unless that is worth it
     for made, late in ((shared, not worth), (plan, worth and shared is not None)):
         if made is not None:
             along = f"{loop}.r" if f"{loop}.r" in made.order else loop
@@ -23,8 +23,9 @@ def in_lanes(plan: Plan, nest: Nest, loop: str, lanes: int, shared: Plan | None,
 
 
 def by_owner(kind: str, nest: Nest, loop: str, machine: Machine, unit: int = 1) -> Plan | None:
-    """A plan in which each thread has a part of a loop, outermost, some `unit` as one; None where there is nothing to
-    share.
+    """Return a plan in which each thread owns a part of a loop, outermost, in multiples of `unit` iterations.
+
+    Return None if there is nothing to share.
     """
     extent = nest.extent(loop)
     share = 0 if extent is None else -(-extent // (machine.cores * unit)) * unit

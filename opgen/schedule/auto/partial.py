@@ -1,4 +1,4 @@
-"""Reductions in partial results side by side, in lanes, and then a tree."""
+"""Reductions in partial results: in vector lanes first, and then as a tree."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from opgen.schedule.steps import Partition, Rfactor, Split, Step, Unroll, Vector
 
 
 def partial_sums(extent: int | None, lanes: int, chains: int) -> int:
-    """How many partial results a reduction has: `chains` vectors, which hide the latency of an operation, fewer for a
-    short loop, 0 for a very short one.
+    """Return the number of partial results of a reduction.
+
+    `chains` vectors hide the latency of an operation; a short loop has fewer, and a very short one 0.
     """
     count = chains * lanes
     while extent is not None and count > extent:
@@ -17,7 +18,7 @@ def partial_sums(extent: int | None, lanes: int, chains: int) -> int:
 
 
 def in_partial_sums(trial: Trial, loop: str, extent: int | None, partial: str, lanes: int, chains: int) -> bool:
-    """A reduction of so many terms in partial results, as many as are worth it; whether any are, and it was legal."""
+    """Reduce `extent` terms in as many partial results as pay; return False if none do, or it is illegal."""
     count = partial_sums(extent, lanes, chains)
     if count < 2 or not trial.take(Rfactor(loop, count, partial)):
         return False
@@ -29,7 +30,7 @@ def in_partial_sums(trial: Trial, loop: str, extent: int | None, partial: str, l
 
 
 def tree_in_lanes(trial: Trial, partial: str, count: int, lanes: int) -> None:
-    """The tree that adds up so many partial results, in lanes as far as that is legal."""
+    """Add up `count` partial results in a tree, in lanes as far as that is legal."""
     _in_lanes(trial, f"{partial}_i", count, lanes)
     width = count // 2
     while width > 1:

@@ -1,4 +1,4 @@
-"""Threads, and no lanes: what is left for nests of no kind.
+"""Threads without lanes, for loop nests of no kind.
 
 parallel i, j: y[i, j] = f(x[places[i], j])
 """
@@ -16,16 +16,16 @@ from opgen.schedule.steps import Parallel, Unroll
 
 
 def plain(nest: Nest, trial: Trial) -> None:
-    """Share a nest among threads, its outermost loops made one."""
+    """Share a loop nest among threads, with its outermost loops fused."""
     quotients = _decided(nest, trial)
     names = nest.names[:-1] if places_read(nest) and len(nest.names) > 1 else nest.names
     trial.fused_prefix([quotients.get(n, n) for n in names[:PARALLEL]], Parallel)
 
 
 def _decided(nest: Nest, trial: Trial) -> dict[str, str]:
-    """Conditions on remainders decided without lanes, by phases and taps unrolled where they are few.
+    """Decide conditions on remainders without lanes, by unrolling phases and taps if they are few.
 
-    Gives the outer part of each loop that was split.
+    Return the outer part of each loop that was split.
     """
     known = [(s.var, constant_extent(s)) for s in nest.inner_loops]
     taps = [(n, e) for n, e in known if e is not None]

@@ -1,4 +1,4 @@
-"""Loops over several nests, as those of a recurrence of one step, made a loop for each nest."""
+"""Fission of loops over several loop nests, such as those of a recurrence of one step."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from opgen.schedule.steps import Fission
 
 
 def nests_apart(trial: Trial) -> None:
-    """Take the nests that loops hold out of these, as far as that is legal: then each has a plan of its own."""
+    """Split loops that hold several loop nests, as far as that is legal, so that each has a plan of its own."""
     refused: set[str] = set()
     while (found := _holder(trial, refused)) is not None:
         loop, parts = found
@@ -20,7 +20,7 @@ def nests_apart(trial: Trial) -> None:
 
 
 def _holder(trial: Trial, refused: set[str]) -> tuple[str, int] | None:
-    """The first loop of which the body is several loops, and their number; each must write buffers of its own."""
+    """Return the first loop whose body is several loops that write distinct buffers, and their number."""
     for nest in nests(trial.kernel):
         if nest.names[-1] in refused or not isinstance(nest.core, Block):
             continue

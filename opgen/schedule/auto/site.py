@@ -1,4 +1,4 @@
-"""A nest and what a kind may know of the kernel around it."""
+"""A loop nest, and the facts about the surrounding kernel that a kind may use."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from opgen.schedule.auto.trial import Trial
 T = TypeVar("T")
 
 Among: TypeAlias = Literal["all", "tiles"]
-"""Which kinds are asked: all, or those of contractions."""
+"""The kinds that are tried: all of them, or those of contractions."""
 
 
 class Schedule(Protocol):
-    """What schedules another nest in a trial: that of a copy, or a part of a nest."""
+    """Scheduler of another loop nest in a trial: that of a copy, or a part of a loop nest."""
 
     def __call__(self, trial: Trial, nest: Nest, among: Among = "all") -> bool:
-        """Whether a kind was found for the nest; among those of contractions one with lanes along its outermost loop,
-        or nothing is done.
+        """Return True if a kind was found for the loop nest.
+
+        With `among="tiles"`, only contractions with lanes along the outermost loop count; otherwise nothing is done.
         """
         ...
 
@@ -34,15 +35,17 @@ def _always(late: bool) -> bool:
 
 
 def _left(trial: Trial, nest: Nest, among: Among = "all") -> bool:
-    """A nest that is left as it is."""
+    """Leave a loop nest as it is."""
     return False
 
 
 @dataclass(frozen=True, eq=False)
 class Site:
-    """`trial`: the kernel so far, in a fork of which a design takes its steps; `schedule`: for nests that it leaves to
-    others; `along`: the only loop that lanes may go along, if there is such a one; `wanted`: asked before what takes
-    long, whether plans are still looked for, or those for want of others.
+    """Scheduling context of a loop nest.
+
+    `trial` holds the kernel so far; a design takes its steps in a fork of it.  `schedule` schedules the loop nests that
+    a design leaves to others.  `along` is the only loop that lanes may go along, if there is such a loop.  `wanted` is
+    called before expensive work: it returns True if plans, or late ones (`otherwise`), are still wanted.
     """
 
     nest: Nest
@@ -53,36 +56,36 @@ class Site:
     _known: dict[object, object] = field(default_factory=dict)
 
     def once(self, key: object, find: Callable[[], T]) -> T:
-        """What several kinds ask for, found once."""
+        """Return a result that several kinds need, computing it once."""
         if key not in self._known:
             self._known[key] = find()
         return cast(T, self._known[key])
 
     @property
     def roles(self) -> Roles:
-        """What operands and loops are for, where lanes go along results."""
+        """Return the operand roles and loop roles, with lanes along the results."""
         return Roles.of(self.nest)
 
     @property
     def inputs(self) -> frozenset[str]:
-        """The kernel's."""
+        """Return the names of the kernel's inputs."""
         return frozenset(b.name for b in self.trial.kernel.inputs)
 
     @cached_property
     def around(self) -> tuple[str, ...]:
-        """The loops of a block that the nest is done in."""
+        """Return the loops of the block in which the loop nest runs."""
         found = nest_around(self.trial.kernel, self.nest.names[0])
         return () if found is None else found.names
 
 
 def terms_at_once(nest: Nest, machine: Machine) -> int:
-    """How many terms of a sum one operation takes: four of bytes, where there is a dot product of them."""
+    """Return the number of terms that one operation adds up: four if a dot product of bytes is available, else one."""
     of_bytes = all(e.dtype in (UINT8, INT8) for e in nest.summed)
     return 4 if machine.quads and of_bytes and nest.inner_loops else 1
 
 
 def lanes_of(nest: Nest, machine: Machine, extent: int | None, along: str | None = None) -> int:
-    """As many as a register holds; for a shorter loop the greatest power of two that fits."""
+    """Return the number of lanes of a register; for a shorter loop the greatest power of two that fits."""
     lanes = max(1, machine.vector_bytes // width_in_bytes(nest, along))
     while extent is not None and lanes > max(1, extent):
         lanes //= 2

@@ -1,4 +1,4 @@
-"""Which nests of a kernel make intermediates, and which read them."""
+"""Producers and consumers of a kernel's intermediates among its loop nests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from opgen.schedule.cost.sizes import bytes_of
 
 @dataclass
 class Sources:
-    """The nests of a kernel, in program order; which of them writes an intermediate, and which read it."""
+    """Loop nests of a kernel in program order, with the writer and the readers of each intermediate."""
 
     kernel: Kernel
     nests: list[Nest] = field(init=False)
@@ -36,19 +36,19 @@ class Sources:
                 self.readers.setdefault(buffer, []).append(nest)
 
     def element(self, buffer: str) -> int:
-        """The bytes of an element of a buffer."""
+        """Return the bytes of an element of a buffer."""
         return self._buffers[buffer].dtype.bytes
 
     def size(self, buffer: str) -> int:
-        """The bytes of a buffer; 0 if its size is not known."""
+        """Return the bytes of a buffer; 0 if its size is not known."""
         return bytes_of(self._buffers[buffer])
 
     def made_by(self, nest: Nest) -> str | None:
-        """The intermediate that a nest writes."""
+        """Return the intermediate that a loop nest writes."""
         return next((b for b, writer in self.writers.items() if writer is nest), None)
 
     def reads(self, nest: Nest) -> tuple[Load, ...]:
-        """The nest's loads of what it does not allocate, their indices as simple as the loops allow."""
+        """Return the nest's loads of buffers that it does not allocate, their indices simplified as the loops allow."""
         if id(nest) not in self._reads:
             context = Context()
             for loop in (*nest.loops, *nest.inner_loops):
@@ -61,6 +61,6 @@ class Sources:
 
 
 def along(nest: Nest, buffer: str, dimension: int) -> str | None:
-    """The loop of a nest that runs along a dimension of what it writes."""
+    """Return the loop of a loop nest that runs along a dimension of the buffer that it writes."""
     index = next(s for s in stores(nest.core) if s.buffer == buffer).indices[dimension]
     return index.name if isinstance(index, Var) and index.name in nest.names else None

@@ -1,9 +1,9 @@
-"""Parts of expressions that lanes would work out again for each row, worked out once.
+"""Tables of subexpressions that lanes would recompute for each row.
 
     y[b, i, j, c] = (x[b, i, j, c] - mean[b, c // 10]) / sqrt(wide[b, c // 10] + epsilon)
 
-reads with lanes along `c` at places divided by ten, and takes a root, for each `i` and `j`.  With tables over `b` and
-`c` it reads what lies side by side.
+With lanes along `c`, this reads at places divided by ten, and takes a root for each `i` and `j`.  With tables over `b`
+and `c`, its reads are contiguous.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ QUICK = ("fma", "abs", "floor", "ceil", "round")
 
 
 def tabulated(trial: Trial, machine: Machine) -> None:
-    """Make a table of each such part of the nests without sums."""
+    """Tabulate each such subexpression of the loop nests without sums."""
     seldom, parameters = conditional_loops(trial.kernel), frozenset(p.name for p in trial.kernel.parameters)
     for nest in nests(trial.kernel):
         lanes = contiguous_loop(nest)
@@ -39,8 +39,9 @@ def tabulated(trial: Trial, machine: Machine) -> None:
 
 
 def _loops(nest: Nest, buffer: str, lanes: str) -> tuple[str, ...]:
-    """The loops on which all reads of a buffer depend, those of lanes among them; none if it is read in other ways,
-    too.
+    """Return the loops on which all reads of a buffer depend, including that of the lanes.
+
+    The result is empty if the buffer is also read in other ways.
     """
     used = {frozenset(n for n in nest.names if depends(e.indices, n)) for e in loads(nest.core) if e.buffer == buffer}
     if len(used) != 1:
@@ -50,7 +51,7 @@ def _loops(nest: Nest, buffer: str, lanes: str) -> tuple[str, ...]:
 
 
 def _is_worth(nest: Nest, buffer: str, loops: tuple[str, ...], known: Set[str], machine: Machine) -> bool:
-    """Return True if a table is small, read often, and spares more than a read of what lies side by side."""
+    """Return True if a table is small, read often, and saves more than a contiguous read."""
     extents = {n: nest.extent(n) or 0 for n in nest.names}
     size, uses = prod(extents[n] for n in loops), prod(extents[n] for n in nest.names if n not in loops)
     if uses < TABLE_USES:
@@ -66,7 +67,7 @@ def _is_worth(nest: Nest, buffer: str, loops: tuple[str, ...], known: Set[str], 
 
 
 def _reads(part: Expr) -> list[Load]:
-    """The loads that depend on loops."""
+    """Return the loads that depend on loops."""
     return [e for e in walk_expr(part) if isinstance(e, Load) and any(map(free_vars, e.indices))]
 
 

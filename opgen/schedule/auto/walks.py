@@ -1,4 +1,4 @@
-"""How windows walk over what they read: pairs of a loop of results and a loop of the reduction that share an index."""
+"""Window accesses: pairs of a loop of results and a loop of the reduction that share an index."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from opgen.schedule.cost.sizes import elements_of
 
 @dataclass(frozen=True)
 class Walk:
-    """An index `step*result + apart*term + ...` of `load`, or that divided: results that differ in `result` read what
-    their neighbours read with another `term`.
+    """Window access: an index `step*result + apart*term + ...` of `load`, or such an index divided.
+
+    Results that differ in `result` read the elements that their neighbours read with another `term`.
     """
 
     load: Load
@@ -26,24 +27,26 @@ class Walk:
 
     @property
     def factor(self) -> int | None:
-        """What must be added to `term` for each step of `result`, negated, to read the same; None if that is broken."""
+        """Return the decrease of `term` for each step of `result` that reads the same element; None if it is
+        fractional.
+        """
         return self.step // self.apart if self.step % self.apart == 0 else None
 
     def reach(self, terms: int) -> int:
-        """How many results at either end the terms lead out of what is read, at least 1, if they are centred."""
+        """Return the number of results at either end whose terms leave the input, at least 1, if they are centred."""
         return max(1, (terms - 1) * abs(self.apart) // (2 * abs(self.step)))
 
     def reach_of_terms(self, results: int) -> int:
-        """How many terms at either end of a sum the results lead out of what is read, at least 1."""
+        """Return the number of terms at either end of a sum that lead out of the input, at least 1."""
         return max(1, (results - 1) * abs(self.step) // (2 * abs(self.apart)))
 
     def stride(self, nest: Nest) -> int:
-        """The bytes from one element along this index to the next."""
+        """Return the bytes from one element along this index to the next."""
         at = next(d for d, index in enumerate(self.load.indices) if self.result in free_vars(index))
         return elements_of(nest.shapes[self.load.buffer][at + 1 :], 1) * self.load.dtype.bytes
 
     def places(self, results: int, terms: int, phases: int = 1) -> int:
-        """How many different elements so many results and terms read along this index."""
+        """Return the number of distinct elements that `results` and `terms` read along this index."""
         rows, common = results * phases, gcd(self.step, self.apart)
         step, apart = abs(self.step) // common, abs(self.apart) // common
         again = max(0, rows - apart) * max(0, terms - step)  # `apart` results on is what is read `step` terms on
@@ -51,7 +54,7 @@ class Walk:
 
 
 def walks(nest: Nest) -> list[Walk]:
-    """The walks of a nest's loads, those along outer dimensions first, each pair of loops once."""
+    """Return the window accesses of a nest's loads, outer dimensions first, each pair of loops once."""
     found: dict[tuple[str, str], Walk] = {}
     terms = [s.var for s in nest.inner_loops]
     for load in nest.outside_loads:

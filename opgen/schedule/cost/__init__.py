@@ -1,1 +1,1 @@
-"""What a schedule costs on a machine: memory, execution, and the constants that were measured."""
+"""Estimated cost of a schedule on a machine: memory, execution, and the measured constants."""

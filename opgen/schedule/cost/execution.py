@@ -1,4 +1,4 @@
-"""What a core computes in a second."""
+"""Arithmetic throughput of a core."""
 
 from __future__ import annotations
 
@@ -10,32 +10,33 @@ from opgen.schedule.cost.calibration import STEPS
 
 @dataclass(frozen=True)
 class Execution:
-    """The rates of one core of a machine, in vectors: `units` multiply-adds begin in a cycle."""
+    """Rates of one core of a machine, in vectors: `units` multiply-adds begin in a cycle."""
 
     machine: Machine
 
     @property
     def units(self) -> int:
-        """How many units multiply and add: as many as `latency` multiply-adds under way are for."""
+        """Return the number of units that multiply and add: enough to keep `latency` multiply-adds in flight."""
         return max(1, self.machine.latency // STEPS)
 
     @property
     def multiply_adds(self) -> float:
-        """Vectors of float32 multiplied and added in a second."""
+        """Return the vectors of float32 that are multiplied and added in a second."""
         return self.machine.fma_per_second
 
     @property
     def loads(self) -> float:
-        """Vectors loaded from the first cache in a second."""
+        """Return the vectors that are loaded from the first cache in a second."""
         return self.machine.l1.bytes_per_second / self.machine.vector_bytes
 
     @property
     def hides_loads(self) -> bool:
-        """Whether arithmetic hides vectors that a tile loads from the second cache: one unit multiplies and adds, so
-        that a multiply-add takes as long as a load; of two, loads bound the tile.
+        """Return True if arithmetic hides the vectors that a tile loads from the second cache.
+
+        With one unit a multiply-add takes as long as a load.  With two units, loads bound the tile.
         """
         return self.units == 1
 
     def seconds(self, multiply_adds: float, lanes: int = 1) -> float:
-        """The time of so many multiply-adds of elements, in vectors of so many lanes."""
+        """Return the time of `multiply_adds` multiply-adds of elements, in vectors of `lanes` lanes."""
         return multiply_adds / lanes / self.multiply_adds

@@ -1,8 +1,8 @@
-"""How much a loop nest moves between the levels of memory: an estimate by which nests are compared.
+"""Estimated traffic of a loop nest between the levels of memory, by which loop nests are compared.
 
-Each access is affine in the loops, so the loops inside some point of the nest touch a region of rows of so many bytes,
-so far apart.  A loop that an access does not follow finds the region again in a cache if all that one iteration
-touches fits; rows a power of two apart fall into few sets, and fit worse.
+Each access is affine in the loops.  The loops inside some point of the loop nest therefore touch a region: rows of
+equal size, at equal distances.  A loop that an access does not follow finds the region again in a cache if everything
+that one iteration touches fits.  Rows a power of two apart fall into few sets, and fit worse.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from opgen.schedule.cost.calibration import KEPT, LINE, PAGE
 
 
 class Loop(NamedTuple):
-    """`extent` iterations, each of which advances `steps` of the loop `base` of the nest as it was."""
+    """A loop of `extent` iterations, each of which advances the original loop `base` by `steps`."""
 
     base: str
     extent: int
@@ -25,14 +25,14 @@ class Loop(NamedTuple):
 
 @dataclass(frozen=True)
 class Access:
-    """A load or store of elements of so many bytes; `strides` are bytes for each loop that it follows."""
+    """A load or store of elements of `element` bytes; `strides` holds the bytes for each loop that it follows."""
 
     buffer: str
     element: int
     strides: Mapping[str, int]
 
     def of(self, element: int) -> Access:
-        """The same, of elements of another size."""
+        """Return the same access, of elements of another size."""
         strides = {n: s // self.element * element for n, s in self.strides.items()}
         return Access(self.buffer, element, strides)
 
@@ -47,17 +47,20 @@ class Region:
 
     @property
     def bytes(self) -> int:
-        """What is fetched for it: whole lines."""
+        """Return the bytes that are fetched for the region: whole lines."""
         return self.rows * -(-self.run // LINE) * LINE
 
     def fits(self, cache: Cache) -> bool:
-        """Whether the rows' lines find enough sets.  Pages lie anywhere in a cache larger than one a way."""
+        """Return True if the cache has enough sets for the rows' lines.
+
+        Pages may be anywhere in a cache whose ways are larger than a page.
+        """
         step = self.step if cache.sets * LINE <= PAGE else min(self.step, PAGE)
         return self.rows == 1 or self.rows <= cache.lines_at(step)
 
 
 def region(access: Access, loops: Sequence[Loop]) -> Region:
-    """What an access touches in all iterations of some loops together."""
+    """Return the region that an access touches in all iterations of `loops`."""
     walks = sorted((access.strides[s.base] * s.steps, s.extent) for s in loops if s.base in access.strides)
     run, rows, step, reach = access.element, 1, 0, 0
     for stride, extent in walks:
@@ -75,9 +78,7 @@ def region(access: Access, loops: Sequence[Loop]) -> Region:
 
 
 class _Nest(NamedTuple):
-    """A nest of loops: for each access those that it follows and what it touches, and the bytes fetched into each cache
-    for each access.
-    """
+    """A loop nest: for each access its loops, its region, and the bytes that it fetches into each cache."""
 
     caches: tuple[Cache, ...]
     followed: tuple[frozenset[Loop], ...]
@@ -87,7 +88,10 @@ class _Nest(NamedTuple):
 
 @dataclass(frozen=True)
 class Traffic:
-    """Bytes that nests of the same accesses fetch; regions, and inner loops that nests share, are remembered."""
+    """Bytes that loop nests of the same accesses fetch.
+
+    Regions, and inner loops that loop nests share, are computed once.
+    """
 
     accesses: tuple[Access, ...]
     _regions: dict[tuple[int, frozenset[Loop]], Region] = field(default_factory=dict)
@@ -95,11 +99,11 @@ class Traffic:
     _nests: dict[tuple[int, Loop], _Nest] = field(default_factory=dict)
 
     def into(self, caches: Sequence[Cache], order: Sequence[Loop]) -> list[int]:
-        """Bytes fetched into each cache from beyond it by a nest of loops, outermost first."""
+        """Return the bytes that a loop nest, outermost loop first, fetches into each cache from beyond it."""
         return [sum(sums) for sums in self.each_into(caches, order)]
 
     def each_into(self, caches: Sequence[Cache], order: Sequence[Loop]) -> tuple[tuple[int, ...], ...]:
-        """As `into`, for each access."""
+        """Return the bytes as `into` does, but for each access."""
         nest = self._core(tuple(caches))
         for loop in reversed(order):
             if loop.extent == 1:
@@ -111,7 +115,7 @@ class Traffic:
         return nest.fetched
 
     def _core(self, caches: tuple[Cache, ...]) -> _Nest:
-        """What a nest's loops are around."""
+        """Return the loop nest without loops: the accesses of one iteration."""
         if caches not in self._cores:
             followed = (frozenset[Loop](),) * len(self.accesses)
             regions = tuple(self._region(i, loops) for i, loops in enumerate(followed))
@@ -120,7 +124,7 @@ class Traffic:
         return self._cores[caches]
 
     def _inside(self, loop: Loop, nest: _Nest) -> _Nest:
-        """A nest within one more loop."""
+        """Return a loop nest inside one more loop."""
         followed = tuple(
             [s | {loop} if loop.base in a.strides else s for a, s in zip(self.accesses, nest.followed, strict=True)]
         )
