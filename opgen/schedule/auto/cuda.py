@@ -1,4 +1,4 @@
-"""The default schedule of one nest for a GPU."""
+"""Default schedule of one loop nest for a GPU."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class CudaNest:
     trial: Trial
 
     def run(self) -> bool:
-        """The consecutive (else the innermost) loop over threads, everything around it over blocks; whether one is."""
+        """Bind the contiguous (else the innermost) loop to threads, the others to blocks; return False if illegal."""
         names = self.nest.names
         if updates(self.nest) and self.trial.attempt(self._updates):
             return True
@@ -57,7 +57,7 @@ class CudaNest:
         return taken
 
     def _blocks(self, around: list[str]) -> None:
-        """Blocks for what is around threads, those within first."""
+        """Bind the loops around threads to blocks, inner ones first."""
         constant = all(self.nest.extent(n) is not None for n in around[:-1])
         self.trial.fused_prefix(around[: None if constant else GPU_FUSED], lambda name: Bind(name, "block.x"))
 
@@ -68,10 +68,12 @@ class CudaNest:
             threads //= 2
         return threads
 
-    # updates at places that values tell -----------------------------------------------------------------------------
+    # updates at places given by values -----------------------------------------------------------------------------
 
     def _updates(self) -> bool:
-        """Threads along what places do not tell; and, where these are few, along the elements that are updated.
+        """Bind threads to loops that do not depend on places given by values.
+
+        If these have few iterations, owners of the updated elements share the work, too.
 
         block o, i: thread j: for n: if p[n] % 64 == o: y[p[n], i, j] += v[n, i, j]
         """
@@ -94,11 +96,13 @@ class CudaNest:
         return () if order == self.nest.names else (Reorder(order),)
 
     def _is_free(self, loop: str) -> bool:
-        """Whether iterations of a loop update elements of their own, as an index tells that reads no memory."""
+        """Return True if each iteration of a loop updates elements of its own, by an index that does not read
+        memory.
+        """
         return all(any(depends(i, loop) and not reads_memory(i) for i in s.indices) for s in self.nest.results)
 
     def _many(self, free: list[str]) -> Expr:
-        """Whether loops have enough iterations for all threads."""
+        """Return the condition that loops have enough iterations for all threads."""
         sizes: Expr = Const(1)
         for s in self.nest.loops:
             if s.var in free:
@@ -106,7 +110,7 @@ class CudaNest:
         return b.compare("ge", sizes, GPU_FULL)
 
     def _owned(self, loop: str) -> bool:
-        """Owners of elements, one a thread."""
+        """Give each thread elements that it owns."""
         owner = self.trial.fresh(f"{loop}_owner")
         block, thread = f"{owner}_o", f"{owner}_t"
         return self.trial.take(
@@ -117,8 +121,9 @@ class CudaNest:
         )
 
     def _rows(self, free: list[str], told: tuple[str, ...]) -> bool:
-        """Threads along the loop in which rows lie consecutively, of `free` ones that stand outside of all others; and
-        owners of elements around them, if there is a loop for that.
+        """Bind threads to the loop along which rows are contiguous, else to the last of the `free` loops.
+
+        The `free` loops are outside of all others.  If `told` names a loop, owners of elements go around them.
         """
         along = contiguous_loop(self.nest)
         along = along if along in free else free[-1]
@@ -138,10 +143,10 @@ class CudaNest:
             self._blocks([*others, block])
         return taken
 
-    # sums of what lies consecutively --------------------------------------------------------------------------------
+    # sums of contiguous terms --------------------------------------------------------------------------------
 
     def _rows_of_terms(self) -> bool:
-        """A block for each result, whose threads read side by side.
+        """Compute each result in a block, whose threads read contiguously.
 
         block i: thread t: for j.o: part[t] += x[i, j.o*128 + t]; wait; y[i] = all of part
         """
@@ -162,7 +167,7 @@ class CudaNest:
         return True
 
     def _sharing(self, terms: int | None) -> int:
-        """How many threads share a result of so many terms; 0 if each has one of its own."""
+        """Return the number of threads that share a result; 0 if each thread has a result of its own."""
         results = prod(self.nest.extent(n) or 1 for n in self.nest.names)
         if terms is None or terms >= GPU_LONG:
             return GPU_THREADS // 2
@@ -171,7 +176,7 @@ class CudaNest:
     # reductions to one number ---------------------------------------------------------------------------------------
 
     def _to_one(self) -> bool:
-        """A reduction by many threads, and what they made by fewer.
+        """Reduce to one number by many threads, and then their partial results by fewer.
 
         block, thread i: for j.o: part[i] += x[j.o*n + i]; thread k: part2[k] += part[..]; y = all of part2
         """

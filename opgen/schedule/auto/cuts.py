@@ -19,7 +19,7 @@ class Tiles:
     size: int
 
     def cut(self, loop: Handle) -> Cut:
-        """The loop so cut in a plan."""
+        """Return the loop's cut for a plan."""
         return Cut(loop, self.size, f"{loop}.o", f"{loop}.i", self.tail)
 
     @property
@@ -32,11 +32,11 @@ class Tiles:
 
     @property
     def waste(self) -> float:
-        """What tiles that do not divide cost, as a factor: idle arithmetic units, and bodies of their own."""
+        """Return the cost factor of tiles that do not divide: idle arithmetic units, and bodies of their own."""
         return 1.0 if self.tail == "exact" else RAGGED * self.count * self.size / self.extent
 
     def border(self, reach: int) -> tuple[int, ...]:
-        """Cuts that set apart the tiles from which `reach` further iterations lead out of the loop."""
+        """Return the cuts that peel the tiles from which `reach` further iterations lead out of the loop."""
         if self.count == 1:
             return ()
         first = -(-reach // self.size)
@@ -47,20 +47,20 @@ class Tiles:
 
 
 def tails_of(extent: int | None, size: int) -> tuple[Tail, ...]:
-    """How the last tile of a loop may end, the best first."""
+    """Return the possible forms of a loop's last tile, the best first."""
     if extent is None:
         return ("guard",)
     return ("exact",) if extent % size == 0 else ("overlap", "guard")
 
 
 def sizes(extent: int, unit: int, most: int) -> Iterable[int]:
-    """Sizes of tiles that are worth trying: multiples of `unit` that divide the extent, all if only small ones do."""
+    """Return tile sizes worth trying: multiples of `unit` that divide the extent, or all if only small ones do."""
     choices = [unit * i for i in range(1, most + 1) if unit * i < extent + unit]
     exact = [n for n in choices if extent % n == 0]
     return exact if exact and 2 * exact[-1] > choices[-1] else choices
 
 
 def divisors(n: int) -> list[int]:
-    """All of them, smallest first."""
+    """Return the divisors of `n`, smallest first."""
     low = [d for d in range(1, isqrt(n) + 1) if n % d == 0]
     return low + [n // d for d in reversed(low) if d * d != n]

@@ -1,4 +1,4 @@
-"""Loops that walk on row after row: a plan may join two of them, where the step that does so is legal."""
+"""Joins of loops that advance row by row: a plan may join two of them if the step that does so is legal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from opgen.schedule.steps import Flatten, Reorder
 
 @dataclass
 class Joins:
-    """The loops of a nest over results as handles, some of them joined (`joined`, in that order)."""
+    """Loops of a loop nest over results, as handles; `joined` lists the joined ones, in that order."""
 
     site: Site
     loops: list[Handle] = field(init=False)
@@ -28,14 +28,14 @@ class Joins:
         self._trial = self.site.trial.fork()
 
     def absorb(self, loop: Handle) -> Handle:
-        """Join loops to one that walks on where each of their iterations ends, as far as there are any."""
+        """Join to a loop every other one that it continues row by row, as far as there are any."""
         for outer in self.loops:
             if outer != loop and self._join(outer, loop):
                 return self.absorb(f"{outer}*{loop}")
         return loop
 
     def _join(self, outer: Handle, inner: Handle) -> bool:
-        """Make one of two loops, which then stands innermost; whether that was legal."""
+        """Join two loops into one, which becomes innermost; return False if that is illegal."""
         both, others = f"{outer}*{inner}", [n for n in self.loops if n not in (outer, inner)]
         order = tuple(self._names.get(n, n) for n in (*others, outer, inner))
         name = self._trial.fresh(f"{order[-2]}_{order[-1]}")

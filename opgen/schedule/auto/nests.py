@@ -1,4 +1,4 @@
-"""What a loop nest is, by its structure: what the automatic scheduler goes by."""
+"""Structure of a loop nest, on which the automatic scheduler bases its decisions."""
 
 from __future__ import annotations
 
@@ -32,44 +32,46 @@ Shapes = Mapping[str, tuple[Expr, ...]]
 
 @dataclass(frozen=True)
 class Nest:
-    """Loops each of which holds only the next, and what the last one holds; `shapes` are those of all buffers."""
+    """Loops that each hold only the next, and the core of the last one; `shapes` are those of all buffers."""
 
     loops: tuple[For, ...]
     core: Stmt
     shapes: Shapes
     guards: tuple[Expr, ...] = ()
-    """Conditions between the loops, as tiles that do not divide leave them."""
+    """Conditions between the loops, such as tiles that do not divide leave behind."""
     roles: dict[str | None, object] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """What `roles.py` found out, by the loop of lanes."""
+    """Operand roles and loop roles (`roles.py`), by the loop of lanes."""
 
     @cached_property
     def names(self) -> tuple[str, ...]:
         return tuple(s.var for s in self.loops)
 
     def extent(self, name: str) -> int | None:
-        """The number of iterations of one of the loops, if it is constant."""
+        """Return the number of iterations of one of the loops, if it is constant."""
         return next(constant_extent(s) for s in self.loops if s.var == name)
 
     @cached_property
     def inner_loops(self) -> tuple[For, ...]:
-        """The loops of the core, in program order."""
+        """Return the loops of the core, in program order."""
         return tuple(loops_in(self.core))
 
     @cached_property
     def allocations(self) -> tuple[Buffer, ...]:
-        """What the core allocates."""
+        """Return the buffers that the core allocates."""
         return tuple(buffers_in(self.core))
 
     @cached_property
     def outside_loads(self) -> tuple[Load, ...]:
-        """Loads of what the core does not allocate."""
+        """Return the loads of buffers that the core does not allocate."""
         own = {o.name for o in self.allocations}
         return tuple(e for e in loads(self.core) if e.buffer not in own)
 
     @cached_property
     def summed(self) -> tuple[Load, ...]:
-        """Of these what its loops repeat, the terms of a sum: not what is made of the sum (a bias, a residue); all of
-        them where it has no loops.
+        """Return those of the outside loads that the core's loops repeat: the terms of a sum.
+
+        Operands that are applied to the sum, such as a bias or a residue, are left out.  If there are no loops, all
+        loads are returned.
         """
         repeated = {e for s in self.inner_loops for e in loads(s)}
         return tuple(e for e in self.outside_loads if e in repeated or not repeated)
@@ -79,13 +81,13 @@ class Nest:
 
     @cached_property
     def results(self) -> tuple[Store, ...]:
-        """Stores to what the core does not allocate."""
+        """Return the stores to buffers that the core does not allocate."""
         own = {o.name for o in self.allocations}
         return tuple(s for s in stores(self.core) if s.buffer not in own)
 
     @property
     def sums_wait(self) -> bool:
-        """Whether what is summed so far can wait in the results: they have the sum's type."""
+        """Return True if partial sums can be kept in the results: these have the sum's type."""
         types = {o.dtype for o in self.allocations} | {s.value.type.dtype for s in self.results}
         return len(types) == 1
 
@@ -95,13 +97,14 @@ class Nest:
 
     @cached_property
     def borders(self) -> frozenset[str]:
-        """The variables of which conditions speak: those of loops that have a border, or phases."""
+        """Return the variables in conditions: those of loops that have a border, or phases."""
         return frozenset(n for c in self.conditions for n in free_vars(c))
 
     @cached_property
     def phases(self) -> Mapping[str, int]:
-        """The loops whose value must be of some class modulo a constant, by conditions `e % c == 0`, with that
-        constant: the results of a strided window's gradient take turns so.
+        """Return the loops whose value conditions `e % c == 0` restrict to a class modulo c, each with its c.
+
+        The results of a strided window's gradient alternate so.
         """
         found: dict[str, int] = {}
         for condition in self.conditions:
@@ -113,17 +116,17 @@ class Nest:
 
 
 def nests(kernel: Kernel) -> list[Nest]:
-    """The outermost nests of a kernel, in program order."""
+    """Return the outermost loop nests of a kernel, in program order."""
     return list(_nests(kernel.body, _shapes(kernel)))
 
 
 def inner_nests(kernel: Kernel) -> list[Nest]:
-    """As `nests`, but of a nest whose last loop works in memory of its own the nests inside that loop."""
+    """Return the loop nests as `nests` does, but descend into one whose last loop allocates memory of its own."""
     return [n for nest in nests(kernel) for n in _opened(nest)]
 
 
 def nest_of(kernel: Kernel, *loops: str) -> Nest:
-    """The nest that holds some loops.  What the scheduler did before must have left it whole."""
+    """Return the loop nest that holds the given loops.  Earlier steps must have left it whole."""
     seen = focus_on_loops(kernel, loops)
     for nest in chain(inner_nests(seen), nests(seen), (loops_at(seen, s) for s in loops_in(seen.body))):
         if set(loops) <= set(nest.names):
@@ -132,23 +135,23 @@ def nest_of(kernel: Kernel, *loops: str) -> Nest:
 
 
 def recurrences(kernel: Kernel) -> list[Nest]:
-    """The outermost loops over steps, or around such: each by itself, with those that stand directly in it."""
+    """Return the outermost loops over steps, or around such, each with those directly inside it."""
     found = [s for s in loops_in(kernel.body) if s.kind == "ordered" or is_around_steps(s)]
     return [loops_at(kernel, s) for s in found if not any(holds_loop(t.body, s.var) for t in found)]
 
 
 def nest_around(kernel: Kernel, loop: str) -> Nest | None:
-    """The outermost nest whose last loop holds other nests, of which one has a loop: a block; None if there is none."""
+    """Return the outermost loop nest whose last loop holds the given loop, in a block; None if there is none."""
     return next((n for n in nests(kernel) if holds_loop(n.core, loop)), None)
 
 
 def loops_at(kernel: Kernel, s: For) -> Nest:
-    """A loop and those that stand directly in it, whatever the last one holds."""
+    """Return a loop and those directly inside it, whatever the last one holds."""
     return _nest(s, _shapes(kernel))
 
 
 def is_around_steps(s: Stmt) -> bool:
-    """Whether a loop is there for nothing but the steps of recurrences, one for each of its iterations."""
+    """Return True if a loop only holds the steps of recurrences, one recurrence for each of its iterations."""
     while isinstance(s, For | Let | Alloc):
         if isinstance(s, For) and s.kind == "ordered":
             return True
@@ -157,12 +160,12 @@ def is_around_steps(s: Stmt) -> bool:
 
 
 def in_steps(kernel: Kernel, loop: str) -> bool:
-    """Whether a loop stands in one over the steps of a recurrence: what is done there is done again and again."""
+    """Return True if a loop is inside one over the steps of a recurrence, so that it is repeated."""
     return any(s.kind == "ordered" and holds_loop(s.body, loop) for s in loops_in(kernel.body))
 
 
 def read_in_steps(kernel: Kernel, buffer: str) -> bool:
-    """Whether a buffer is read at each step of a recurrence."""
+    """Return True if a buffer is read at each step of a recurrence."""
     return any(s.kind == "ordered" and any(e.buffer == buffer for e in loads(s.body)) for s in loops_in(kernel.body))
 
 
@@ -199,13 +202,13 @@ def _nest(s: For, shapes: Shapes) -> Nest:
 
 
 def conditional_loops(kernel: Kernel) -> set[str]:
-    """The loops of the nests that run only if data say so: a condition around them loads."""
+    """Return the loops of the loop nests that run only under a condition on data: a condition that loads."""
     found = (s for s in _around_nests(kernel.body) if any(isinstance(e, Load) for e in walk_expr(s.condition)))
     return {loop.var for s in found for loop in loops_in(s)}
 
 
 def _around_nests(s: Stmt) -> Iterator[If]:
-    """The conditions that stand in no loop."""
+    """Yield the conditions that are not in a loop."""
     if isinstance(s, If):
         yield s
     for p in () if isinstance(s, For) else parts(s):
@@ -213,7 +216,10 @@ def _around_nests(s: Stmt) -> Iterator[If]:
 
 
 def is_contiguous(access: Load | Store, var: str, shapes: Shapes) -> bool:
-    """Whether consecutive values of a variable access consecutive elements (dimensions of size 1 do not count)."""
+    """Return True if consecutive values of a variable access consecutive elements.
+
+    Dimensions of size 1 do not count.
+    """
     indices = list(access.indices)
     for size in reversed(shapes.get(access.buffer, ())):
         if size != Const(1) or len(indices) < 2:
@@ -223,18 +229,18 @@ def is_contiguous(access: Load | Store, var: str, shapes: Shapes) -> bool:
 
 
 def coefficient(e: Expr, var: str) -> int | None:
-    """The constant by which a variable is multiplied; None if it is none, or the expression is not linear in it."""
+    """Return the constant factor of a variable; None if it is not constant, or the expression is not linear."""
     form = linear(e, var)
     return int(form[0].value) if form is not None and isinstance(form[0], Const) else None
 
 
 def depends(e: Expr | tuple[Expr, ...], var: str) -> bool:
-    """Whether a variable occurs in an expression, or in one of several."""
+    """Return True if a variable occurs in an expression, or in one of several."""
     return any(var in free_vars(p) for p in (e if isinstance(e, tuple) else (e,)))
 
 
 def contiguous_loop(nest: Nest) -> str | None:
-    """The innermost loop along which all results lie consecutively in memory."""
+    """Return the innermost loop along which all results are contiguous in memory."""
     for name in reversed(nest.names):
         if nest.results and all(is_contiguous(s, name, nest.shapes) for s in nest.results):
             return name
@@ -242,11 +248,11 @@ def contiguous_loop(nest: Nest) -> str | None:
 
 
 def loop_across(nest: Nest, lanes: int) -> str | None:
-    """A loop that suits lanes better than the one along which results lie consecutively; None if there is none.
+    """Return a loop that suits lanes better than the one along which results are contiguous; None if there is none.
 
-    That one needs masks if conditions speak of it, and wastes lanes if it is short.  Along a loop of which no condition
-    speaks, and which only some reads follow, lanes are full; what they store apart is little beside what is read, but
-    of sums of so few terms that it does not pay to pack what is read.
+    That one needs masks if conditions depend on it, and wastes lanes if it is short.  Lanes are full along a loop that
+    no condition depends on, and that only some reads follow.  Strided stores are then few beside the reads, except in
+    sums of so few terms that packing the operands does not pay.
     """
     along = contiguous_loop(nest)
     mixed = _mixed(nest)
@@ -259,7 +265,7 @@ def loop_across(nest: Nest, lanes: int) -> str | None:
         return max(rows, key=lambda n: nest.extent(n) or 0, default=None)
 
     def suits(name: str) -> tuple[int, float]:
-        """The most whole vectors, and of as many the fullest."""
+        """Return the number of whole vectors, and then how full they are."""
         extent = nest.extent(name) or 0
         return extent // lanes, extent / (max(1, -(-extent // lanes)) * lanes)
 
@@ -267,7 +273,7 @@ def loop_across(nest: Nest, lanes: int) -> str | None:
 
 
 def loop_of_reads(nest: Nest) -> str | None:
-    """The loop along which all that is read lies side by side, where there is none along which results do."""
+    """Return the loop along which all reads are contiguous, if results are contiguous along none."""
     if contiguous_loop(nest) is not None or not nest.results:
         return None
     for loop in nest.names:
@@ -279,7 +285,7 @@ def loop_of_reads(nest: Nest) -> str | None:
 
 
 def consecutive_terms(nest: Nest) -> For | None:
-    """The innermost loop of a reduction, if most of what it reads lies consecutively along it."""
+    """Return the innermost loop of a reduction, if most of its reads are contiguous along it."""
     if not nest.inner_loops or len(nest.allocations) != 1:
         return None
     loop = nest.inner_loops[-1]
@@ -287,42 +293,43 @@ def consecutive_terms(nest: Nest) -> For | None:
 
 
 def loops_instead(nest: Nest) -> list[str]:
-    """The loops that only some reads follow, along a dimension of their own, and of which no condition speaks, the
-    longest first: for lanes where those along which results lie would read with strides.
+    """Return the loops without conditions that only some reads follow, along a dimension of their own.
+
+    The longest comes first.  They are for lanes if reads would have strides along the loop of contiguous results.
     """
     return sorted((n for n in _mixed(nest) if _is_row(nest, n)), key=lambda n: -(nest.extent(n) or 0))
 
 
 def _mixed(nest: Nest) -> list[str]:
-    """The loops of which no condition speaks, and which only some reads follow."""
+    """Return the loops that no condition depends on, and that only some reads follow."""
     free = [n for n in nest.names if n not in nest.borders]
     return [n for n in free if 0 < sum(depends(e.indices, n) for e in nest.summed) < len(nest.summed)]
 
 
 def _is_row(nest: Nest, loop: str) -> bool:
-    """Whether a read follows a loop along a dimension of its own."""
+    """Return True if a read follows a loop along a dimension of its own."""
     return any(own_axis(e, loop) is not None for e in nest.summed)
 
 
 def count_of_terms(nest: Nest) -> int:
-    """How many terms a nest adds up for all of its results together; 0 if a size is not known."""
+    """Return the number of terms that a loop nest adds up for all of its results; 0 if a size is not known."""
     results = prod(nest.extent(n) or 0 for n in nest.names)
     return results * prod(constant_extent(s) or 0 for s in nest.inner_loops)
 
 
 def own_axis(access: Load | Store, loop: str) -> int | None:
-    """The dimension of an access that a loop alone walks along, if there is one."""
+    """Return the only dimension of an access that depends on a loop, if there is exactly one."""
     axes = [i for i, e in enumerate(access.indices) if depends(e, loop)]
     return axes[0] if len(axes) == 1 else None
 
 
 def with_last(rank: int, axis: int) -> tuple[int, ...]:
-    """The dimensions of a buffer in their order, but one of them last."""
+    """Return the dimensions of a buffer in their order, except that `axis` is last."""
     return (*(d for d in range(rank) if d != axis), axis)
 
 
 def filled(nest: Nest, name: str, lanes: int) -> float:
-    """The share of lanes at work when a loop runs in vectors, overlapping or shorter ones at its end."""
+    """Return the share of busy lanes if a loop runs in vectors, overlapping or shorter ones at its end."""
     extent = nest.extent(name) or 1
     used = lanes
     while used > extent:
@@ -331,9 +338,9 @@ def filled(nest: Nest, name: str, lanes: int) -> float:
 
 
 def worth_lanes(nest: Nest, name: str) -> bool:
-    """Whether lanes along a loop read mostly what lies consecutively, or read nothing of their own.
+    """Return True if lanes along a loop have mostly contiguous reads, or no reads of their own.
 
-    What is read where other reads say, in gathers, is as these are.
+    Gathers are left out: their places decide.
     """
     touched = [e for e in nest.summed if depends(e.indices, name) and not is_told(e, name)]
     consecutive = sum(is_contiguous(e, name, nest.shapes) for e in touched)
@@ -341,12 +348,12 @@ def worth_lanes(nest: Nest, name: str) -> bool:
 
 
 def in_short_steps(nest: Nest, name: str, most: int = SHORT_STEP) -> bool:
-    """Return True if all that lanes along a loop read lies no more than a few elements apart."""
+    """Return True if the lanes along a loop read elements no more than a few elements apart."""
     return all(0 < _step(nest, e, name) <= most for e in nest.summed if depends(e.indices, name))
 
 
 def _step(nest: Nest, access: Load, name: str) -> int:
-    """How many elements apart a loop reads; 0 if that is not known."""
+    """Return the distance, in elements, between the reads of adjacent iterations; 0 if it is not known."""
     axis = own_axis(access, name)
     if axis is None:
         return 0
@@ -354,30 +361,31 @@ def _step(nest: Nest, access: Load, name: str) -> int:
 
 
 def is_told(access: Load, loop: str) -> bool:
-    """Whether reads that follow a loop tell where an access is."""
+    """Return True if the place of an access is determined by reads that follow a loop."""
     told = (n for i in access.indices for n in walk_expr(i) if isinstance(n, Load))
     return any(depends(n.indices, loop) for n in told)
 
 
 def mostly_consecutive(nest: Nest, name: str) -> bool:
-    """Whether more than half of all that is read along a loop lies consecutively along it."""
+    """Return True if more than half of the reads that follow a loop are contiguous along it."""
     touched = [e for e in nest.outside_loads if depends(e.indices, name)]
     return 2 * sum(is_contiguous(e, name, nest.shapes) for e in touched) > len(touched)  # and something is read
 
 
 def reduces(nest: Nest) -> bool:
-    """Whether the core repeats anything."""
+    """Return True if the core repeats anything."""
     return any(constant_extent(s) != 1 for s in nest.inner_loops)
 
 
 def updates(nest: Nest) -> bool:
-    """Whether what is loaded tells which elements are written: several iterations may write one."""
+    """Return True if loaded values determine the elements that are written: iterations may collide."""
     return any(isinstance(e, Load) for s in nest.results for i in s.indices for e in walk_expr(i))
 
 
 def loops_of_reuse(nest: Nest, vector: str) -> list[str]:
-    """The loops, innermost first, on which some read of the lanes does not depend: tiling them reads that once a
-    tile.
+    """Return the loops, innermost first, on which some read of the lanes does not depend.
+
+    With such a loop tiled, that read is done once a tile.
     """
     rows = [e for e in nest.summed if is_contiguous(e, vector, nest.shapes)]
     others = [n for n in reversed(nest.names) if n != vector]
@@ -385,34 +393,35 @@ def loops_of_reuse(nest: Nest, vector: str) -> list[str]:
 
 
 def touched_bytes(nest: Nest) -> int:
-    """The size of all that a nest reads and stores to, as far as it is known."""
+    """Return the bytes that a loop nest reads and writes, as far as they are known."""
     return _known_bytes(nest, (*nest.outside_loads, *nest.results))
 
 
 def read_bytes(nest: Nest) -> int:
-    """The size of all that a nest reads, as far as it is known."""
+    """Return the bytes that a loop nest reads, as far as they are known."""
     return _known_bytes(nest, nest.outside_loads)
 
 
 def _known_bytes(nest: Nest, accesses: Sequence[Load | Store]) -> int:
-    """The size of all buffers that are accessed; dimensions that are not known are left out."""
+    """Return the size of all accessed buffers, without the dimensions that are not known."""
     return sum({e.buffer: elements_of(nest.shapes[e.buffer], 1) * element_of(e) for e in accesses}.values())
 
 
 def places_read(nest: Nest) -> set[Load]:
-    """The loads that tell where others read."""
+    """Return the loads that determine the places of others."""
     return {n for e in nest.outside_loads for i in e.indices for n in walk_expr(i) if isinstance(n, Load)}
 
 
 def copies_rows(nest: Nest, vector: str) -> bool:
-    """Whether whole rows are read at places that values tell: a place is looked up once for a row."""
+    """Return True if whole rows are read at places given by values: a place is looked up once for a row."""
     places = places_read(nest)
     return bool(places) and not any(depends(e.indices, vector) for e in places) and len(nest.names) > 1
 
 
 def width_in_bytes(nest: Nest, along: str | None = None) -> int:
-    """The size of the widest scalar that the nest computes with; what only tells where all of a loop is read does not
-    count.
+    """Return the size of the widest scalar that the loop nest computes with.
+
+    Loads of places that are the same for a whole loop `along` do not count.
     """
     places = {e for e in places_read(nest) if along is not None and not depends(e.indices, along)}
     read = [e for e in nest.outside_loads if e not in places]

@@ -1,12 +1,12 @@
-"""A plan: all that is decided of one nest, before a step is taken.  Data only; `realise.py` makes steps of it.
+"""A plan: all decisions about one loop nest, before a step is taken.  Data only; `realise.py` makes steps of it.
 
-A plan speaks of loops by handles, never by the names that they will have in a kernel:
+A plan refers to loops by handles, never by the names that they will have in a kernel:
 
-    k       a loop of the nest
+    k       a loop of the loop nest
     k.o     a piece of one that is cut: `k by 64 -> k.o, k.i`
-    y*x     two loops that are joined, as both walk on row after row
+    y*x     two loops that are joined, as both advance row by row
 
-so that kinds need no kernel to propose one, and nothing depends on how a name is made fresh.
+Kinds therefore need no kernel to propose a plan, and nothing depends on how a fresh name is made.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ Handle: TypeAlias = str
 
 @dataclass(frozen=True)
 class Cut:
-    """A loop, or a piece of one, in pieces of `size`; `apart`: so many of the first, or of the last (-1), are loops of
-    their own.
+    """A loop, or a piece of one, cut into pieces of `size`.
+
+    `apart` lists the peeled iterations: so many of the first, or of the last if negative.
     """
 
     loop: Handle
@@ -35,9 +36,7 @@ class Cut:
 
     @staticmethod
     def even(loop: Handle, extent: int, size: int, first: bool = False) -> Cut:
-        """A loop in pieces, the last of which may be shorter and is then a loop of its own; so is the `first`, if asked
-        for.
-        """
+        """Cut a loop into pieces; the last is peeled if it is shorter, and so is the `first` if requested."""
         exact = extent % size == 0
         apart = (*((1,) if first else ()), *(() if exact else (-1,)))
         return Cut(loop, size, f"{loop}.o", f"{loop}.i", "exact" if exact else "min", apart)
@@ -50,7 +49,7 @@ class Cut:
 
 @dataclass(frozen=True)
 class Carried:
-    """A loop of the sum outside of those over results from `at` inwards: sums wait in the results."""
+    """A loop of the sum outside of those over results from `at` inwards: partial sums are kept in the results."""
 
     term: Handle
     at: Handle
@@ -61,8 +60,10 @@ class Carried:
 
 @dataclass(frozen=True)
 class Skewed:
-    """A loop of the sum runs over `term + factor*inner` in place of itself, if that is legal: over what is read, each
-    element of which serves all results along `inner`.  Its handle is that of the loop that there is then.
+    """A loop of the sum that runs over `term + factor*inner` instead, if that is legal.
+
+    It then runs over the elements that are read, each of which serves all results along `inner`.  Its handle is that of
+    the loop that replaces it.
     """
 
     term: Handle
@@ -75,7 +76,7 @@ class Skewed:
 
 @dataclass(frozen=True)
 class Ahead:
-    """What the next iteration of `at` reads of a buffer, asked for line by line in the iterations of a loop inside."""
+    """Prefetch of a buffer's elements for the next iteration of `at`, line by line in the loop `inside`."""
 
     buffer: str
     at: Handle
@@ -87,8 +88,9 @@ class Ahead:
 
 @dataclass(frozen=True)
 class Ends:
-    """A loop of which conditions speak: so many of its first iterations, or of its last (-1), are loops of their own;
-    if no number is named it is unrolled.
+    """A loop that conditions depend on.
+
+    So many of its first iterations, or of its last if negative, are peeled; without a number it is unrolled.
     """
 
     loop: Handle
@@ -100,8 +102,9 @@ class Ends:
 
 @dataclass(frozen=True)
 class Private:
-    """A reduction of so many terms (None: not known) into `sums` in partial results side by side: up to `chains`
-    vectors of `lanes`, which a tree adds up.
+    """A reduction of `terms` terms (None: not known) into `sums`, in contiguous partial results.
+
+    They are up to `chains` vectors of `lanes`, which a tree adds up.
     """
 
     term: Handle
@@ -116,7 +119,7 @@ class Private:
 
 @dataclass(frozen=True)
 class Waiting:
-    """Sums that lie in memory, and in registers in each iteration of `at`."""
+    """Accumulators spilled to memory, and kept in registers in each iteration of `at`."""
 
     sums: str
     at: Handle
@@ -127,8 +130,9 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Running:
-    """The steps of a running sum in vectors of `lanes`, each of which is summed in registers; if there is a `block`, in
-    blocks of so many (handle `step.o`), which know the sum of what is before them.
+    """The steps of a running sum in vectors of `lanes`, each of which is summed in registers.
+
+    If `block` is not 0, the steps are in blocks of so many (handle `step.o`), each of which knows the sum before it.
     """
 
     step: Handle
@@ -141,10 +145,12 @@ class Running:
 
 @dataclass(frozen=True)
 class Operand:
-    """What is read, or written, where that is not done in place: a `copy` of it as a whole, or a panel of what one
-    iteration of `at` accesses, with its dimensions in `order`; or, `moved` there, a copy that was made before.  It is
-    made in squares that are transposed, or in rows of vectors of `lanes`, each where a loop `filled` first reads it, if
-    there is one; in the type that is computed with if `wide`.  The copy's name ends in `ending`.
+    """A copy of a buffer that is read or written.
+
+    A `copy` is of the whole buffer.  A `panel` holds the elements that one iteration of `at` accesses, with its
+    dimensions in `order`.  A `moved` copy was made before, and moves to `at`.  The copy is made in transposed squares,
+    or in rows of vectors of `lanes`, each where the loop `filled` first reads it, if there is such a loop.  With `wide`
+    it has the type that is computed with.  Its name ends in `ending`.
     """
 
     buffer: str
@@ -158,7 +164,7 @@ class Operand:
 
     @staticmethod
     def in_rows(buffer: str, rank: int, at: Handle, lanes: int, filled: Handle | None = None) -> Operand:
-        """A panel with dimensions as they are, in vectors, in the type that is computed with."""
+        """Return a panel with unchanged dimensions, in vectors, in the type that is computed with."""
         return Operand(buffer, "panel", tuple(range(rank)), at, "panel", lanes, filled, wide=True)
 
     def __str__(self) -> str:
@@ -168,8 +174,9 @@ class Operand:
 
 @dataclass(frozen=True)
 class Result:
-    """What is stored, where that is not plain: in another `order` and transposed at the end of each iteration of `at`,
-    or `non_temporal`: past the caches.
+    """A store of a result in another way than plainly.
+
+    It has another `order` and is transposed at the end of each iteration of `at`, or is `non_temporal`.
     """
 
     buffer: str
@@ -184,13 +191,16 @@ class Result:
 
 @dataclass(frozen=True)
 class Plan:
-    """`joins`: loops made of two, in that order; `order`: the loops outside of the sum's, outermost first, but for the
-    lanes; `terms`: those of the sum and what stands between them, some of them `unrolled`; `regrouped`: loops of the
-    sum that go inside others that they hold; `tile`: those unrolled inside of the terms; `matrix`: rows, columns and
-    terms of a tile for a matrix unit, inside of these; `squares`: two pieces of the same size that are transposed in
-    registers; `threads`: loops that threads share, fused as far as they are independent; `merged`: the loops of nests
-    before, each iteration of which is followed by that of the outermost loop; `ends`: what is done for conditions, each
-    if it is legal.  A plan for want of others (`otherwise`) is tried only if there are none.
+    """All decisions about one loop nest.
+
+    `joins` are loops made of two, in that order.  `order` holds the loops outside of the sum's, outermost first,
+    without the lanes.  `terms` are the loops of the sum and those between them, some of them `unrolled`.  `regrouped`
+    loops of the sum go inside others that they hold.  `tile` holds the unrolled loops inside of the terms, and
+    `matrix`, inside of these, the rows, columns and terms of a tile for a matrix unit.  `squares` are two pieces of the
+    same size that are transposed in registers.  `threads` are loops that threads share, fused as far as they are
+    independent.  `merged` are the loops of preceding loop nests, each of whose iterations is followed by that of the
+    outermost loop.  `ends` are peeled or unrolled for conditions, each if that is legal.  A late plan (`otherwise`) is
+    tried only if there are no others.
     """
 
     kind: str

@@ -1,7 +1,7 @@
-"""What a schedule of a nest costs, told from its loops: the one measure by which plans of all kinds are compared.
+"""Estimated cost of a scheduled loop nest, from its loops: the one measure by which plans of all kinds are compared.
 
-It looks at loop IR after the steps, and so prices whatever made them: a plan of any kind, a search, or a person.  What
-the steps left as it was costs the same in all plans and is left out.
+It is computed on the loop IR after the steps, so it prices the plan of any kind, of a search, or of a person.  Parts
+that the steps left unchanged cost the same in all plans and are left out.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from opgen.schedule.cost.sizes import bytes_of, element_of, float_operations
 from opgen.schedule.cost.traffic import Access, Loop, Traffic
 
 AT_ONCE = ("vector", "tile")
-"""The kinds of loops whose iterations are one instruction."""
+"""Kinds of loops whose iterations are one instruction."""
 
 
 @dataclass(frozen=True)
 class Price:
-    """Seconds on one core: what is computed, loops and threads that are entered, what is fetched into the first and
-    second cache, and from memory.
+    """Seconds on one core: for arithmetic, for entering loops and threads, and for fetching.
+
+    Fetched bytes are those into the first and second cache, and from memory.
     """
 
     compute: float = 0
@@ -55,7 +56,7 @@ class Price:
 
 
 class Prices:
-    """Of schedules of one nest of a kernel, of which all else is left as it is."""
+    """Estimated costs of schedules of one loop nest of a kernel whose other parts are left unchanged."""
 
     def __init__(self, before: Kernel, nest: Nest, machine: Machine) -> None:
         self._machine = machine
@@ -78,7 +79,7 @@ class Prices:
         return sum((body.price(self._machine, far) for body in bodies), Price())
 
     def _stores(self, s: Stmt, path: tuple[_Around, ...]) -> Iterator[tuple[tuple[_Around, ...], Store]]:
-        """The stores of the nest, each with those loops around it that are the nest's own."""
+        """Yield the stores of the loop nest, each with the loops around it that belong to the loop nest."""
         if isinstance(s, Store):
             yield path, s
         elif not (isinstance(s, For) and s.var in self._others and self._others.issuperset(p.var for p in loops_in(s))):
@@ -89,14 +90,14 @@ class Prices:
 
 
 def most_iterations(loop: For) -> int:
-    """The iterations of a loop, or of all but the last of those that end earlier there."""
+    """Return the iterations of a loop; if its last ones may end earlier, those of all others."""
     ends = [loop.stop.left, loop.stop.right] if isinstance(loop.stop, Binary) and loop.stop.op == "min" else [loop.stop]
     known = [n for e in ends if (n := constant_extent(replace(loop, stop=e))) is not None]
     return min(known, default=0) or UNKNOWN
 
 
 class _Around(NamedTuple):
-    """A loop around a store, and which one of those of its name."""
+    """A loop around a store; `number` distinguishes loops of the same name."""
 
     var: str
     extent: int
@@ -111,13 +112,13 @@ class _Body:
     path: tuple[_Around, ...]
     store: Store
     touched: Sequence[Load | Store]
-    """What it reads and writes in memory, but for what an earlier store of the same iteration touches, and for
-    registers and the stack.
-    """
+    """Reads and writes in memory, without registers and the stack.
+
+    Accesses that an earlier store of the same iteration makes are left out."""
     buffers: Mapping[str, Buffer]
 
     def price(self, m: Machine, far: bool) -> Price:
-        """What it costs in all iterations: arithmetic or loads, whatever takes longer, and what is fetched."""
+        """Return the cost of all iterations: the slower of arithmetic and loads, and the fetches."""
         loops = [Loop(s.var, s.extent) for s in self.path]
         tile = [s.extent for s in self.path if s.kind == "tile"]
         lanes = prod(s.extent for s in self.path if s.kind in AT_ONCE) // max(tile, default=1)
@@ -135,8 +136,9 @@ class _Body:
         )
 
     def _chain(self, operations: int) -> int:
-        """How many operations wait for each other, where each step of a loop needs what the one before made; through
-        memory that takes as long as one more.
+        """Return the number of operations in the dependence chain of a recurrence.
+
+        If it goes through memory, each step takes as long as one more operation.
         """
         around = [i for i, s in enumerate(self.path, 1) if s.kind == "ordered"]
         again = [e for e in walk_expr(self.store.value) if isinstance(e, Load) and e.buffer == self.store.buffer]
@@ -144,8 +146,9 @@ class _Body:
         return steps * (operations + (self.store in self.touched))
 
     def _vectors(self, e: Load | Store) -> float:
-        """How many vectors, or single elements, an access moves in all: unrolled loops that it does not follow share
-        it, and lanes that lie apart take one each.
+        """Return the number of vectors, or single elements, that an access moves in all.
+
+        Unrolled loops that it does not follow share it, and lanes with a stride take one each.
         """
         count, own = 1.0, frozenset[str]().union(*map(free_vars, e.indices))
         shapes = {e.buffer: self.buffers[e.buffer].shape}
@@ -158,7 +161,7 @@ class _Body:
         return count
 
     def _accesses(self) -> Iterator[Access]:
-        """What is accessed, a vector by its first element."""
+        """Yield the accesses, a vector by its first element."""
         names = [s.var for s in self.path]
         for e in self.touched:
             lanes = max((i.type.lanes for i in e.indices), default=1)

@@ -1,8 +1,10 @@
-"""A plan made of steps, in one order for all kinds: joins and cuts, what is regrouped, the order of loops, what is
-carried, copies that are moved, tiles for a matrix unit, skewed loops, partial and running sums, lanes, prefetches,
-panels, results that are transposed, threads, nests that are merged, ends, squares, stores.
+"""Translation of a plan into schedule steps, in one order for all kinds.
 
-Loops are found by their handles: what a handle is called in the kernel is decided here, and nowhere else.
+The order is: joins and cuts, regrouped loops, the loop order, carried loops, moved copies, tiles for a matrix unit, and
+skewed loops.  Then partial and running sums, lanes, prefetches, panels, transposed results, threads, merged loop nests,
+ends, squares and stores follow.
+
+Loops are found by their handles.  The name of a handle in the kernel is decided here, and nowhere else.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ from opgen.schedule.steps import (
 
 
 def realise(plan: Plan, nest: Nest, trial: Trial, machine: Machine) -> bool:
-    """Take the steps of a plan for a nest; whether they were legal: if one is refused, some have been taken."""
+    """Take the steps of a plan for a loop nest; if one is refused, return False, with the earlier ones taken."""
     trial.made = plan
     try:
         _Realiser(plan, nest, trial, machine).run()
@@ -65,9 +67,9 @@ class _Realiser:
     machine: Machine
     _names: dict[Handle, str] = field(default_factory=dict)
     _loops: list[Handle] = field(init=False)
-    """The loops over results as they stand now, outermost first."""
+    """The current loops over results, outermost first."""
     _done: list[Result | Carried] = field(default_factory=list)
-    """The results that are transposed by now, and what is carried."""
+    """The results already transposed, and the loops already carried."""
 
     def __post_init__(self) -> None:
         self._loops = list(self.nest.names)
@@ -95,7 +97,7 @@ class _Realiser:
         self._take(*(Unroll(self._name(n)) for n in (*plan.unrolled, *plan.tile)))
         if plan.lanes is not None and not plan.private:
             self._take(Vectorize(self._name(plan.lanes)))
-        for ahead in plan.ahead:  # with or without: some of what is read cannot be told early
+        for ahead in plan.ahead:  # optional: some places are not known in advance
             self.trial.take(Prefetch(ahead.buffer, self._name(ahead.at), self._name(ahead.inside)))
         for operand in plan.operands:
             if operand.placement == "panel":
@@ -117,11 +119,11 @@ class _Realiser:
     # Names ------------------------------------------------------------------------------------------
 
     def _name(self, handle: Handle) -> str:
-        """What a handle is called in the kernel; a loop that was there before is called as it was."""
+        """Return the name of a handle in the kernel; a loop of the original kernel keeps its name."""
         return self._names.get(handle, handle)
 
     def _made(self, handle: Handle) -> str:
-        """A name for a piece or a joined loop that is about to be made."""
+        """Return a name for a piece or a joined loop that is about to be made."""
         if handle not in self._names:
             self._names[handle] = self.trial.fresh(self._proposed(handle))
         return self._names[handle]
@@ -136,9 +138,11 @@ class _Realiser:
     # Loops ------------------------------------------------------------------------------------------
 
     def _arrange(self) -> None:
-        """Joins, cuts, and the order of loops.  Before tiles that overlap are made, or set apart, loops stand in their
-        order, as they cannot be moved any more, and results are transposed, as it is not known any more what is written
-        as a whole; what is carried stands outside, while there is one loop to stand around.
+        """Join, cut and reorder loops.
+
+        Overlapping or peeled tiles cannot be moved any more.  Before they are made, loops are brought into their order
+        and results are transposed, because it is not known afterwards that a result is written as a whole.  Carried
+        loops are moved outside while there is still a single loop to move them around.
         """
         apart, plan = any(c.apart for c in self.plan.cuts), self.plan
         for handle in plan.joins:
@@ -161,19 +165,19 @@ class _Realiser:
             self._take(Reorder(tuple(map(self._name, inside if apart else (*plan.order, *inside)))))
 
     def _standing(self, handle: Handle) -> Handle:
-        """A loop, or as long as it is not cut the one of which it will be the outer piece."""
+        """Return a loop or, while it is not cut, the loop whose outer piece it will be."""
         whole = next((c.loop for c in self.plan.cuts if c.outer == handle and c.loop in self._loops), None)
         return handle if whole is None else self._standing(whole)
 
     def _carry(self) -> None:
-        """What is carried outside, unless that is done."""
+        """Move the carried loops outside, unless that is done."""
         for carried in self.plan.carried:
             if carried not in self._done:
                 self._take(Carry(self._name(carried.term), self._name(self._standing(carried.at))))
                 self._done.append(carried)
 
     def _join(self, handle: Handle) -> None:
-        """Two loops as one; those over results are brought together first."""
+        """Join two loops; those over results are brought together first."""
         outer, _, inner = handle.partition("*")
         if outer not in self._loops:
             self._take(Flatten(self._name(outer), self._name(inner), self._made(handle)))
@@ -203,7 +207,7 @@ class _Realiser:
             self._reorder(order)
 
     def _pieces(self, handle: Handle) -> list[Handle]:
-        """A loop, or all that it will be cut into."""
+        """Return a loop, or all pieces that it will be cut into."""
         cut = next((c for c in self.plan.cuts if c.loop == handle), None)
         return [handle] if cut is None else [*self._pieces(cut.outer), *self._pieces(cut.inner)]
 
@@ -212,7 +216,9 @@ class _Realiser:
         self._loops = list(loops)
 
     def _skewed(self, skewed: Skewed) -> None:
-        """A loop over what is read, if that is legal, by the handle of the one that it takes the place of."""
+        """Skew a loop over the elements that are read, if that is legal; it keeps the handle of the loop it
+        replaces.
+        """
         term, inner = self._name(skewed.term), self._name(skewed.inner)
         name = self.trial.fresh(f"{term}_{self._name(skewed.inner.partition('.')[0])}")
         if self.trial.take(Skew(term, inner, skewed.factor, name)):
@@ -223,21 +229,21 @@ class _Realiser:
     # Sums -------------------------------------------------------------------------------------------
 
     def _partial(self, private: Private) -> None:
-        """A reduction in partial results."""
+        """Compute a reduction in partial results."""
         partial = self.trial.fresh(f"{private.sums}_partial")
         loop = self._name(private.term)
         if not in_partial_sums(self.trial, loop, private.terms, partial, private.lanes, private.chains):
             raise ScheduleError(self.trial.refusal)
 
     def _waiting(self, waiting: Waiting) -> None:
-        """Sums are loaded into registers, and stored from there, a vector at a time."""
+        """Load accumulators into registers, and store them from there, a vector at a time."""
         kept = self.trial.fresh(f"{waiting.sums}_kept")
         self._take(Stage(waiting.sums, self._name(waiting.at), "register", False, kept))
         *rows, lanes = dict.fromkeys(s.var for s in loops_in(self.trial.kernel.body) if s.var.startswith(f"{kept}_"))
         self._take(*map(Unroll, rows), Vectorize(lanes))
 
     def _running(self, running: Running) -> None:
-        """A running sum, in vectors; the sums of its blocks before are partial results."""
+        """Compute a running sum in vectors; the sums of the preceding blocks are partial results."""
         step = self._name(running.step)
         if running.block:
             sums = self.trial.fresh(f"{step}_sums")
@@ -250,7 +256,7 @@ class _Realiser:
     # Copies -----------------------------------------------------------------------------------------
 
     def _packed(self, operand: Operand) -> None:
-        """A copy, or a panel, in rows of vectors or in blocks that are transposed in registers."""
+        """Make a copy or a panel, in rows of vectors or in blocks that are transposed in registers."""
         name, steps = self.trial.fresh(f"{operand.buffer}_{operand.ending}"), list[Step]()
         at = None if operand.at is None else self._name(operand.at)
         self._take(Pack(operand.buffer, operand.order, name, at))
@@ -268,12 +274,12 @@ class _Realiser:
             self.trial.take(Fill(name, self._name(operand.filled)))
 
     def _moved(self, copy: str, at: Handle) -> None:
-        """A copy that was made before, in each iteration of a loop; by threads, if they do not share this one."""
+        """Move an existing copy into a loop; threads share it if they do not share this loop."""
         self._take(ComputeAt(copy, self._name(at)))
         transposed_blocks(self.trial, copy, self.machine.vector_bytes, () if at in self.plan.threads else None)
 
     def _transpose_results(self) -> None:
-        """The results in rows that are transposed as they are copied out, unless that is done."""
+        """Transpose the results in rows as they are copied out, unless that is done."""
         for result in self.plan.results:
             if result.at is not None and result not in self._done:
                 self._transposed(result, self._name(result.at))

@@ -1,4 +1,4 @@
-"""Rows of recurrences that no later step reads, used again: what steps make stays in the second cache."""
+"""Ring buffers for recurrences: rows that no later step reads are reused, so that results of steps stay in L2."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from opgen.schedule.steps import Ring
 
 
 def ringed(trial: Trial, machine: Machine) -> None:
-    """Keep the last rows of what steps make, where all of them are more than the second cache keeps."""
+    """Keep only the last rows that steps make, if all of them exceed the second cache."""
     if not any(s.kind == "ordered" for s in loops_in(trial.kernel.body)):
         return
     for buffer in list(buffers_in(trial.kernel.body)):

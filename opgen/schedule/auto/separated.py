@@ -1,9 +1,9 @@
-"""Sums of products over several indices, one index after the other where that takes fewer multiplications.
+"""Sums of products over several indices, one index after the other if that takes fewer multiplications.
 
     y[i, j] = sum[r, s](u[i, r] * v[j, s] * x[p[i, r], q[j, s]])
 
-is first `z[a, j] = sum[s](v[j, s] * x[a, q[j, s]])`, then `y[i, j] = sum[r](u[i, r] * z[p[i, r], j])`: images of
-another size, products of several matrices, filters that are products.
+is first `z[a, j] = sum[s](v[j, s] * x[a, q[j, s]])`, then `y[i, j] = sum[r](u[i, r] * z[p[i, r], j])`.  Examples are
+images of another size, products of several matrices, and filters that are products.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from opgen.schedule.steps import Separate
 
 
 def separated(trial: Trial) -> None:
-    """Take one index of each sum out of it as long as that saves multiplications enough."""
+    """Separate one index of each sum as long as that saves enough multiplications."""
     refused: set[str] = set()
     while (found := _best(trial.kernel, refused)) is not None:
         refused.add(found.loop.var)
@@ -35,7 +35,7 @@ def _attempted(trial: Trial, step: Separate) -> None:
 
 
 def _best(kernel: Kernel, refused: set[str]) -> Parted | None:
-    """The index that saves most of a nest's multiplications, of the first nest where one saves enough."""
+    """Return the index that saves most multiplications, of the first loop nest in which one saves enough."""
     seldom = conditional_loops(kernel)
     for nest in nests(kernel):
         loops = [s.var for s in nest.inner_loops if s.var not in refused]
@@ -56,7 +56,7 @@ def _parted(kernel: Kernel, loop: str) -> Parted | None:
 
 
 def _saved(found: Parted) -> float:
-    """How many times as long multiplications take without; 0 if a size is not known."""
+    """Return the factor by which multiplications take longer without separation; 0 if a size is not known."""
     read = found.read("")
     results, along = [s.var for s in found.around], [n for n, _, _ in found.along]
     one = [s.stop for s in found.around]
@@ -68,9 +68,9 @@ def _saved(found: Parted) -> float:
 
 
 def _seconds(results: Sequence[Expr], terms: Sequence[For], factors: Sequence[Expr], loops: Sequence[str]) -> float:
-    """What the products of a nest take in units of one, its last loop in lanes: more if these gather what they read.
+    """Return the time of a nest's products in units of one, its last loop in lanes; more if lanes gather.
 
-    0 if a size is not known.
+    It is 0 if a size is not known.
     """
     sizes = [*results, *(s.stop for s in terms)]
     count = prod(int(size.value) if isinstance(size, Const) else 0 for size in sizes) * (len(factors) - 1)

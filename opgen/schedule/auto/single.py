@@ -1,4 +1,4 @@
-"""Sums of which a condition leaves one term: gradients of groups.
+"""Sums in which a condition leaves one term: gradients of groups.
 
 y[c] = sum[g](w[g] if 0 <= c - 10*g < 10)   ->   y[c] = w[c // 10]
 """
@@ -16,7 +16,7 @@ from opgen.schedule.steps import Tighten
 
 
 def single_terms(trial: Trial) -> None:
-    """Take the term for the sum, wherever its condition leaves one."""
+    """Replace each sum whose condition leaves one term by that term."""
     for nest in nests(trial.kernel):
         for s in nest.inner_loops:
             if _is_picked(s):

@@ -1,4 +1,4 @@
-"""Taking steps as far as they are legal, and as a search decides otherwise (`decisions.py`)."""
+"""Trial of schedule steps: takes those that are legal, and lets a search decide otherwise (`decisions.py`)."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Trial:
     steps: list[Step] = field(default_factory=list)
     decisions: Decisions = field(default_factory=Decisions)
     check: Check | None = None
-    """Asked after each part that may break."""
+    """Check that runs after each part that may break."""
     refusal: str = ""
-    """Why steps were not taken the last time that some were not."""
+    """Reason for the most recent refusal of steps."""
     made: object = None
     """The plan that was made last."""
     choices: list[object] = field(default_factory=list)
-    """What was chosen on the way, if that is to be told."""
+    """Choices made on the way, if they are to be reported."""
     _measured: Measured = field(default_factory=dict)
 
     def take(self, *steps: Step) -> bool:
@@ -47,7 +47,7 @@ class Trial:
         return True
 
     def attempt(self, run: Callable[[], bool]) -> bool:
-        """Keep the steps that `run` takes if it says that it succeeded, else none of them; what it said."""
+        """Keep the steps that `run` takes if it returns True, else none of them; return its result."""
         decision = self.decisions.begin()
         return decision is not None and self._kept(run, decision)
 
@@ -60,8 +60,10 @@ class Trial:
         return False
 
     def apart(self, loops: Sequence[str], run: Callable[[Trial], object]) -> bool:
-        """Take the steps that `run` takes on the statements that some loops stand in and what touches the same buffers,
-        all others left out; False, and none taken, if there is little to leave out or a step concerns the others, too.
+        """Take the steps that `run` takes on a part of the kernel.
+
+        The part is the statements around the given loops and those that touch the same buffers.  Return False, with no
+        step taken, if little would be left out or a step concerns other statements, too.
         """
         found = focus(self.kernel, loops)
         if found is None:
@@ -79,9 +81,9 @@ class Trial:
         return True
 
     def unless_broken(self, part: str, run: Callable[[], object]) -> bool:
-        """Keep the steps that `run` takes, or none of them if it breaks; whether it did not.
+        """Keep the steps that `run` takes, or return False and keep none if it breaks.
 
-        What it makes must be within the limits of handwritten schedules: beyond them LLVM may end the process.
+        The resulting kernel must be within the limits of handwritten schedules: beyond them LLVM may end the process.
         """
         kernel, limits = self.kernel, Limits.of(self.kernel, self._measured)
 
@@ -96,32 +98,32 @@ class Trial:
         return self._kept(lambda: bool(unless_broken(part, checked)), len(self.decisions.options))
 
     def fork(self) -> Trial:
-        """A trial that goes on from here by itself."""
+        """Return an independent trial that continues from here."""
         return Trial(self.kernel, list(self.steps), self.decisions, choices=list(self.choices))
 
     def follow(self, other: Trial) -> None:
-        """Go on from where a fork came to."""
+        """Continue from the state of a fork."""
         self.kernel, self.steps, self.choices = other.kernel, other.steps, other.choices
 
     def adopt(self, other: Trial, kept: int) -> bool:
-        """Go on with what another trial came to after the first `kept` steps of this one; whether it was decided so."""
+        """Continue with the state of another trial after the first `kept` steps; return False if decided otherwise."""
         if self.decisions.begin() is None:
             return False
         self.kernel, self.steps = other.kernel, [*self.steps[:kept], *other.steps]
         return True
 
     def nest(self, loop: str) -> Nest:
-        """The nest that holds a loop, as it is now."""
+        """Return the current loop nest that holds a loop."""
         return nest_of(self.kernel, loop)
 
     def fresh(self, name: str) -> str:
-        """A name that no loop or buffer has."""
+        """Return a name that is unused by loops and buffers."""
         while declares(self.kernel.body, name):
             name += "_"
         return name
 
     def joined(self, loops: Sequence[str]) -> tuple[str, ...]:
-        """Make one loop of the innermost ones as far as they walk on row after row; the loops that there are then."""
+        """Join the innermost loops as far as they advance row by row; return the loops after that."""
         names = tuple(loops)
         while len(names) > 1:
             *others, outer, inner = names
@@ -132,8 +134,9 @@ class Trial:
         return names
 
     def fused_prefix(self, loops: Sequence[str], first: Callable[[str], Step]) -> bool:
-        """Take `first` (parallel, bind) for the outermost loop, and fuse the next ones into it as far as they are
-        independent and nested perfectly; whether the first was legal.
+        """Take `first` (parallel, bind) for the outermost loop, and fuse the next ones into it.
+
+        Loops are fused as far as they are independent and perfectly nested.  Return False if `first` is illegal.
         """
         if not loops or not self.take(first(loops[0])):
             return False
