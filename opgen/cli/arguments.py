@@ -25,12 +25,12 @@ _ELSEWHERE = {
     "single": "float32",
     "long": "int64",
 }
-"""What other systems call the types, for a hint."""
+"""Other systems' names of the types, for a hint."""
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """What was given for an op; `types` is complete."""
+    """Arguments given for an op; `types` is complete."""
 
     op: m.OpSpec
     types: Mapping[str, str]
@@ -94,7 +94,7 @@ def names_known(option: str, text: str, known: Sequence[str]) -> tuple[str, str]
 
 
 def _types(op: m.OpSpec, given: Iterable[str]) -> dict[str, str]:
-    """A type for each type variable: what is given for it, given for all, float32 if allowed, or the first allowed."""
+    """Return a type for each type variable: its own, the one for all, float32 if allowed, or the first allowed."""
     for_all: str | None = None
     for_one: dict[str, str] = {}
     for text in given:
@@ -130,7 +130,7 @@ def _allowed(variable: m.TypeVariable, name: str | None) -> str:
 
 
 def integers(option: str, name: str, text: str) -> tuple[int, ...]:
-    """A list such as `1,8,8,3`, `[1, 8, 8, 3]` or nothing."""
+    """Parse a list such as `1,8,8,3`, `[1, 8, 8, 3]` or nothing."""
     items = [item.strip() for item in text.strip().removeprefix("[").removesuffix("]").split(",")]
     if items == [""]:
         return ()

@@ -48,14 +48,14 @@ def explained(code: Code) -> Mapping[str, object]:
 
 
 def declared(path: str, module: Module) -> Mapping[str, object]:
-    """What a spec file declares."""
+    """Return the declarations of a spec file."""
     ops = [{"name": op.name, "function": op.function_name} for op in module.ops]
     ops += [{"name": op.name, "function": op.function_name} for op in module.generics]
     return {"file": path, "ops": ops, "functions": [*(f.name for f in module.functions), *module.formulas]}
 
 
 def inspected(found: Artifact, arguments: Arguments, stage: str, text: str) -> Mapping[str, object]:
-    """An op at a stage: what was asked for, and the text."""
+    """Return an op at a stage: the request, and the text."""
     return {
         "op": arguments.op.name,
         "stage": stage,

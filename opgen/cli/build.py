@@ -95,7 +95,7 @@ def command(
 def _ready(
     paths: list[Path], forms: tuple[str, ...], specials: tuple[str, ...], options: Options
 ) -> Iterator[tuple[Path, Module, Options]]:
-    """The spec files with ops, their ops and what to build of them; whatever names no op is refused here."""
+    """Yield the spec files with ops, their ops and build options; unknown ops are refused here."""
     from opgen.bindings.c.build import chosen
     from opgen.cli.built_forms import forms_of_each, with_forms
     from opgen.grad.load import load
@@ -137,7 +137,7 @@ def _check_package(package: str) -> None:
 
 
 def _said(built: Built, seconds: float) -> None:
-    """Tell what was made, and what was not."""
+    """Print the files that were made, and those that were not."""
     for file in built.files:
         click.echo(f"wrote  {file}")
     if built.note is not None:
@@ -176,7 +176,7 @@ def _build_model(
 
 
 def _sizes(written: Iterable[Path], suffixes: tuple[str, ...]) -> None:
-    """Tells the sizes of files of some kinds."""
+    """Print the sizes of files of some kinds."""
     for file in (f for f in written if f.suffix in suffixes):
         click.echo(f"{file.stat().st_size / 1e6:.1f} MB  {file}")
 
@@ -205,8 +205,9 @@ def _ops(module: Module) -> dict[str, OpSpec]:
 
 
 def _special(module: Module, text: str) -> Special | tuple[str, Specialization]:
-    """`OP:NAME=VALUE:...`, where a name is a tensor, a vector of sizes, a type variable or an attribute; without any
-    shape, it may also be a dimension, and what is not named is open.
+    """Parse `OP:NAME=VALUE:...`, where a name is a tensor, a vector of sizes, a type variable or an attribute.
+
+    Without any shape, it may also be a dimension, and names that are missing are open.
     """
     from opgen.bindings.c.kernels import Special
     from opgen.cli.arguments import partial_call, read_arguments

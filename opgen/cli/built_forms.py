@@ -16,7 +16,7 @@ from opgen.spec.syntax import nodes as s
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 RESULTS = "results"
-"""How many results are wanted, among the parts of a form; an attribute of this name goes first."""
+"""Number of results wanted, among the parts of a form; an attribute of this name goes first."""
 
 
 def forms_of_each(modules: Sequence[m.Module], texts: Iterable[str]) -> list[list[str]]:
@@ -32,11 +32,12 @@ def forms_of_each(modules: Sequence[m.Module], texts: Iterable[str]) -> list[lis
 
 
 def with_forms(module: m.Module, texts: Iterable[str]) -> m.Module:
-    """The module with a plain op for each form, which is `[NAME=]OP[:INPUT=?,?][:ATTRIBUTE=VALUE][:T=TYPE]...`; a text
-    that is a file has one a line.
+    """Return the module with a plain op for each form, `[NAME=]OP[:INPUT=?,?][:ATTRIBUTE=VALUE][:T=TYPE]...`.
 
-    NAME is the plain op's (the generic op's own if not given), and what the form says of an attribute that stays one
-    is its default.  Nothing behind OP means the call of its first example.  Raises UserError that begins with the form.
+    A text that is a file has one form a line.
+
+    NAME is the plain op's (the generic op's own if not given); an attribute's value in the form is its default.  OP
+    alone means the call of its first example.  Raises UserError that begins with the form.
     """
     ops = list(module.ops)
     functions = {f.name: f for f in module.functions}

@@ -19,7 +19,7 @@ def repository() -> Path | None:
 
 
 def is_checkout(path: Path) -> bool:
-    """True if a folder holds opgen beside the tools that commands run."""
+    """Return True if a folder holds both opgen and the tools that commands run."""
     return all((path / file).is_file() for file in ("tools/bench/__main__.py", "opgen/cli/checkout.py"))
 
 

@@ -38,7 +38,7 @@ def command(measure: bool, as_json: bool) -> None:
 
 
 def measured() -> str:
-    """Measures, and says where the result lies."""
+    """Measure, and return a line with the path of the result."""
     from opgen.runtime.measuring.rates import measure_and_keep
 
     _, path = measure_and_keep()

@@ -15,7 +15,7 @@ from opgen.cli.streams import hush
 from opgen.diagnostics import DiagnosticError, UserError
 
 USER_ERROR = 1
-"""Exit code for a mistake in what was given (click itself exits with 2 for a wrong command line)."""
+"""Exit code for a mistake of the user (click itself exits with 2 for a wrong command line)."""
 
 INTERNAL_ERROR = 3
 """Exit code for a bug in opgen."""

@@ -50,7 +50,7 @@ def read_form(module: m.Module, op: m.GenericOp, given: Given) -> tuple[m.Module
 
 
 class Form:
-    """What the options say of a generic op."""
+    """Options given for a generic op."""
 
     def __init__(self, op: m.GenericOp, given: Given) -> None:
         self.op = op
@@ -74,7 +74,7 @@ class Form:
                     raise UserError(f"{option} {name} is given twice")
 
     def require_all(self) -> None:
-        """Says what a call of the op needs, if something is missing."""
+        """Raise an error with the missing parts of a call of the op, if there are any."""
         needed = self.missing()
         if needed:
             example = " ".join(f"{option} {quote(text)}" for option, text in first_example(self.op))
@@ -84,7 +84,7 @@ class Form:
             raise UserError(f"{message}, and this one lacks {listed}{such}")
 
     def missing(self) -> list[tuple[str, str]]:
-        """What a call of the op needs and is not given: the option, and the name of it."""
+        """Return the missing parts of a call of the op: the option, and the name in it."""
         needed = [("--shape", n) for n in _needed(self.op, static=False) if n not in self.shapes]
         needed += [("--sizes", n) for n in _needed(self.op, static=True) if n not in self.values]
         return needed + [("--attr", a.name.name) for a in self.op.attrs if _is_missing(a, self.attrs)]
@@ -110,11 +110,11 @@ class Form:
         return found
 
     def _shape(self, name: str, text: str) -> tuple[int, ...]:
-        """The shape of an argument, as far as it is told."""
+        """Return the shape of an argument, as far as it is known."""
         return () if self.open else integers("--shape", name, text)
 
     def flat_shapes(self, arguments: Sequence[Argument | None]) -> list[tuple[int, ...]]:
-        """The shape of each argument; nothing for one that is no tensor, or left out."""
+        """Return the shape of each argument; empty if it is not a tensor, or omitted."""
         found: list[tuple[int, ...]] = []
         for decl in self.op.inputs:
             texts = () if isinstance(decl, s.StaticDecl) else self.shapes.get(decl.name.name, ())
@@ -158,7 +158,7 @@ def _rank(text: str) -> int:
 
 
 def _types(op: m.GenericOp, given: Iterable[str]) -> dict[str, str]:
-    """A type for each type variable: what is given for it or for all, float32 if allowed, or the first allowed."""
+    """Return a type for each type variable: its own or the one for all, float32 if allowed, or the first allowed."""
     variables = {i.name.name: _allowed(i) for i in op.decl.items if isinstance(i, s.TypeDecl)}
     found = {name: "float32" if "float32" in allowed else allowed[0] for name, allowed in variables.items()}
     for text in sorted(given, key=lambda t: "=" in t):  # one for all goes first
@@ -218,7 +218,7 @@ def _floats(name: str, text: str, option: str = "--sizes") -> tuple[float, ...]:
 
 
 def first_example(op: m.GenericOp) -> Iterator[tuple[str, str]]:
-    """What the first example of an op says of each argument: the option, and NAME=VALUE; nothing if it has none."""
+    """Yield the arguments in an op's first example: the option, and NAME=VALUE; nothing if it has none."""
     found = next(iter(examples_of(Report(), op)), None)
     values = {} if found is None else found[1].values
     for decl in op.inputs:

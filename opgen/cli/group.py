@@ -29,7 +29,7 @@ class OpgenGroup(click.Group):
         self.commands_help = commands_help
 
     def main(self, *args: Any, **kwargs: Any) -> NoReturn:  # click's own signature
-        """Runs the command line and leaves with its exit code, whatever became of stdout and stderr."""
+        """Run the command line and exit with its exit code, even if stdout and stderr are broken."""
         streams.complete()
         with streams.ended_by_signals(), ended_in_machine_code():
             code = self._code(*args, **{**kwargs, "standalone_mode": False})

@@ -99,10 +99,10 @@ def lexer(language: str) -> Lexer:
 
 
 def wants_colors() -> bool:
-    """Whether stdout is a terminal that is to show colours (https://no-color.org)."""
+    """Return True if stdout is a terminal that should show colours (https://no-color.org)."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
 def colored(text: str, language: str) -> str:
-    """The text with the colours of its language; nothing but colours is added."""
+    """Return the text with the colours of its language; only colours are added."""
     return str(highlight(text, lexer(language), Terminal256Formatter(style=STYLE)))

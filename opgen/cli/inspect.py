@@ -50,7 +50,7 @@ CPU_STAGES = ("why", "llvm", "asm")
 
 @dataclass(frozen=True)
 class Shown:
-    """What is made of an op or a node before it is shown, and where it goes."""
+    """Options of an op's or a node's compilation, and of the output."""
 
     target: str
     schedule_file: Path | None

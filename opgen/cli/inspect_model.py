@@ -22,7 +22,7 @@ STAGES = {"graph": "spec", "plan": "text", "program": "llvm"}
 """The stages of a whole model, and the language of each one's text."""
 
 PARTS = ("run", "first")
-"""The parts of a node's kernel: what each run does, and what is done once, first, on constants alone."""
+"""The parts of a node's kernel: the work of each run, and the work done once, first, on constants alone."""
 FIRST_STAGES = ("legal", "llvm", "asm")
 """The stages of the part that is done first: before, the kernel is one."""
 
@@ -82,7 +82,7 @@ class Inspected:
         return found
 
     def explanation(self) -> str:
-        """What passes did, the memory, and the nodes with their work."""
+        """Return the explanation of passes, memory, and nodes with their work."""
         from opgen.graph.program.explain import explained
         from opgen.runtime.threads import get_num_threads
 
@@ -118,7 +118,7 @@ def inspected(path: str, shapes: tuple[str, ...], dims: tuple[str, ...]) -> Insp
 
 
 def node_text(found: Artifact, stage: str, part: str) -> str:
-    """A part of a node's kernel at a stage; its spec is the resolved one, since it stands in no file."""
+    """Return a part of a node's kernel at a stage; its spec is the resolved one, since no file has it."""
     from opgen.compiler.request import Cuda
     from opgen.loop.print import print_kernel
 
@@ -132,7 +132,7 @@ def node_text(found: Artifact, stage: str, part: str) -> str:
 
 
 def notes(found: Artifact) -> list[str]:
-    """Notes on how the program has a node's kernel: its algorithm, operands in place of results, what runs once."""
+    """Return notes on a node's kernel in the program: its algorithm, overwritten operands, work done once."""
     from opgen.compiler.request import Cuda, OpVariant
 
     source = found.request.source
@@ -143,7 +143,7 @@ def notes(found: Artifact) -> list[str]:
 
 
 def as_json(found: Inspected, stage: str, text: str, node: Node | None) -> Mapping[str, object]:
-    """What was asked for, and the text."""
+    """Return the request and the text."""
     graph = found.graph
     inputs = [{"name": v.name, "dtype": v.dtype.name, "shape": list(v.shape)} for v in graph.inputs]
     return {

@@ -28,7 +28,7 @@ DEFINITION = "definition"
 def request(
     module: Module, spec: OpSpec, arguments: Arguments, target: str | None, schedule: Schedule | None
 ) -> Compilation:
-    """The request for the kernel that was asked for; `target` None means a CUDA device."""
+    """Return the request for a kernel; `target` None means a CUDA device."""
     from opgen.compiler.algorithms import mode
     from opgen.compiler.request import Compilation, OpVariant
     from opgen.lower import variant_of
@@ -54,7 +54,7 @@ def target_of(name: str | None) -> Target | Cuda:
 
 
 def by_algorithm(found: Compilation, name: str) -> Compilation:
-    """The request for the kernel by an algorithm of the op or its definition, if that is for what was asked for."""
+    """Return the request for an algorithm of the op or its definition; refuse algorithms that do not apply."""
     from opgen.compiler.choose import definition_of, takes
     from opgen.compiler.request import Cuda, OpVariant
 
@@ -83,7 +83,7 @@ def text(found: Artifact, stage: str) -> str:
 
 
 def choice_note(op: OpSpec, found: Artifact) -> str:
-    """The algorithm that calls take and why; empty for ops that have none but their definition."""
+    """Return the algorithm that calls take and the reason; empty for ops that have only their definition."""
     from opgen.compiler.request import Cuda
 
     if not op.algorithms or found.request.call is None or isinstance(found.request.target, Cuda):
@@ -130,7 +130,7 @@ def as_declared(op: OpSpec | GenericOp) -> str | None:
 
 
 def read_call(module: Module, op: OpSpec | GenericOp, given: Given) -> tuple[Module, Arguments]:
-    """What the options of a command say of a call of an op; of a generic one the plain op that the call makes."""
+    """Return the call of an op that a command's options describe; for a generic one, the plain op of the call."""
     from opgen.cli.arguments import read_arguments
     from opgen.cli.forms import read_form
     from opgen.spec.model.model import GenericOp

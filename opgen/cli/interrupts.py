@@ -21,9 +21,9 @@ _ENDING = (*streams.SIGNALS, signal.SIGINT)
 
 @contextlib.contextmanager
 def ended_in_machine_code() -> Iterator[None]:
-    """Within the block a signal to end ends the process, too, where the main thread does not come to its handler.
+    """Let a signal that ends the process take effect within the block, even if the main thread runs machine code.
 
-    A thread is told of each signal by the wake-up descriptor, into which Python's handler in C writes at once.
+    A thread learns of each signal by the wake-up descriptor, into which Python's handler in C writes at once.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -21,7 +21,7 @@ DIMS = click.option("--dim", "dims", multiple=True, metavar="NAME=8", help="The 
 
 
 def is_model(text: str) -> bool:
-    """Whether an argument means a file of a model, not an op."""
+    """Return True if an argument means a file of a model, not an op."""
     return text.lower().endswith(".onnx")
 
 
@@ -33,9 +33,9 @@ def read_model(path: str) -> Model:
 
 
 def kinds_of(model: Model | Outline, shapes: Iterable[str], dims: Iterable[str]) -> dict[str, Kind]:
-    """Types and shapes of the inputs: as the model has them, and what it leaves open as `--shape` and `--dim` say.
+    """Return types and shapes of the inputs: the model's, with its open sizes from `--shape` and `--dim`.
 
-    The first dimension of an input is 1 if nobody says otherwise.
+    The first dimension of an input is 1 by default.
     """
     known = {i.name: i for i in model.inputs}
     given = {name: _shape(name, text) for name, text in _pairs("--shape", shapes, known, "input").items()}

@@ -56,7 +56,7 @@ FOLDER = GivenPath(file_okay=False)
 """A folder that is written to."""
 
 OVERWRITE = click.option("--overwrite", is_flag=True, help="Also replace files in FOLDER that opgen did not write.")
-"""The leave to replace what is not opgen's."""
+"""Permission to replace files that are not opgen's."""
 
 SPECS = click.argument("specs", nargs=-1, required=True, type=SpecPath())
 """Spec files, or folders of them."""
@@ -64,11 +64,11 @@ SPECS = click.argument("specs", nargs=-1, required=True, type=SpecPath())
 SPECS_FOLDER = click.option(
     "--specs", type=SpecPath(), help="A spec file, or a folder of them.  [default: ./specs, else opgen's own]"
 )
-"""Where an op is looked for."""
+"""Places where an op is looked for."""
 
 
 def specs_or_default(given: Path | None) -> Path:
-    """What `SPECS_FOLDER` gave; else the folder `specs` here, else the specs that come with opgen."""
+    """Return `SPECS_FOLDER` if given; else the folder `specs` here, else the specs that come with opgen."""
     from opgen.spec.shipped import folder
 
     found = given or (Path("specs") if Path("specs").is_dir() else folder())
@@ -78,7 +78,7 @@ def specs_or_default(given: Path | None) -> Path:
 
 
 def spec_files(specs: tuple[Path, ...]) -> list[Path]:
-    """The files meant: a folder stands for every `.op` file under it, in order."""
+    """Return the given files; a folder stands for every `.op` file under it, in order."""
     found: list[Path] = []
     for path in specs:
         found += sorted(path.rglob("*.op")) if path.is_dir() else [path]

@@ -11,12 +11,12 @@ from typing import TypeAlias
 from opgen.cli.errors import say
 
 Told: TypeAlias = "Callable[[int, int, str], None]"
-"""Told how much is done, of how much, and what is being done."""
+"""Called with the number of finished parts, the number of all, and a description of the current one."""
 
 
 @contextmanager
 def working(what: str) -> Iterator[Callable[[str], None]]:
-    """A spinner with what is being done while the block runs; the block is given a function that changes the words."""
+    """Show a spinner with a description while the block runs; the block gets a function that changes the words."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -27,11 +27,11 @@ def working(what: str) -> Iterator[Callable[[str], None]]:
 
 
 EVERY = 10.0
-"""Seconds between two lines where stderr is no terminal; what is done sooner needs none."""
+"""Seconds between two lines where stderr is not a terminal; shorter work needs none."""
 
 
 class _Lines:
-    """A line on stderr of what is being done, and how much of how much, where the last is some time ago."""
+    """Lines on stderr with the current work and its progress, one every `EVERY` seconds at most."""
 
     def __init__(self) -> None:
         self._last = time.monotonic()
@@ -44,7 +44,7 @@ class _Lines:
 
 @contextmanager
 def bar(what: str) -> Iterator[Told]:
-    """A bar of how much is done; it begins with what is done before that is known."""
+    """Show a progress bar; `what` is its text until the progress is known."""
     if not sys.stderr.isatty():
         yield _Lines()
         return

@@ -88,7 +88,7 @@ def command(
 
 
 def _call_row(seconds: float) -> str:
-    """Return the last row of the table of nodes: what a call takes, and what that is beside them."""
+    """Return the last row of the table of nodes: the time of a call, and its work besides the nodes."""
     from opgen.graph.program.amounts import count
     from opgen.runtime.threads import get_num_threads
 
@@ -172,7 +172,7 @@ def _targets(model: Outline, outputs: Sequence[str]) -> dict[str, Path]:
 
 
 def times(run: Callable[[], object], most: int) -> list[float]:
-    """Seconds of each of so many runs at most."""
+    """Return the seconds of each run, at most `most` of them."""
     found: list[float] = []
     while len(found) < most and sum(found) < LONG:
         begin = time.perf_counter()

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 COMPUTING = ("build", "run", "inspect", "tune", "bench", "demo")
-"""Commands that compute; `doctor` says itself what cannot be determined, and the others go by few of them."""
+"""Commands that compute; `doctor` reports unusable settings itself, and the others use few of them."""
 
 
 def with_settings(command: click.Command) -> click.Command:
@@ -30,9 +30,9 @@ def with_settings(command: click.Command) -> click.Command:
 
 
 def require_settings() -> None:
-    """Raise the UserError of the first variable that has no sensible value: its name, what is expected, what is given.
+    """Raise the UserError of the first variable without a sensible value: its name, expected and given value.
 
-    Each is read by the module that goes by it; `opgen.cache.settings` has the table of all.
+    Each is read by the module that uses it; `opgen.cache.settings` has the table of all.
     """
     from opgen.cache import entries as cache
     from opgen.cache.settings import word

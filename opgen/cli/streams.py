@@ -12,11 +12,11 @@ from types import FrameType
 from typing import NoReturn, TextIO
 
 SIGNALS = tuple(s for s in (getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP")) if s is not None)
-"""Signals that end a command; what it was about to write is cleaned up first."""
+"""Signals that end a command; files that it was about to write are cleaned up first."""
 
 
 def complete() -> None:
-    """Open what was closed of stdin, stdout and stderr, so that no file gets its number and their text."""
+    """Open those of stdin, stdout and stderr that are closed, so that no file gets their numbers and text."""
     for number in range(3):
         try:
             os.fstat(number)
@@ -27,7 +27,7 @@ def complete() -> None:
 
 
 def flush() -> bool:
-    """Write out what is buffered; whether stdout took it.  A stream that did not is pointed at nothing."""
+    """Write out buffers; return True if stdout took its own.  A stream that failed is redirected to the null device."""
     streams: tuple[tuple[TextIO, int], ...] = ((sys.stdout, 1), (sys.stderr, 2))
     taken = []
     for stream, number in streams:
@@ -41,7 +41,7 @@ def flush() -> bool:
 
 
 def hush(number: int) -> None:
-    """Point a stream at nothing, so that Python does not complain at exit about a reader who left."""
+    """Redirect a stream to the null device, so that Python does not complain at exit about a reader who left."""
     devnull = os.open(os.devnull, os.O_WRONLY)
     os.dup2(devnull, number)
     os.close(devnull)

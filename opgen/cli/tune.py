@@ -94,7 +94,7 @@ def command(
 
 
 def _tune(call: TuneCall, specs: Path, seconds: float, seed: int, given: Schedule | None) -> str:
-    """Tune one call; what came of it."""
+    """Tune one call; return a description of the result."""
     from opgen.cli.forms import Given
     from opgen.compiler import toolchain, tuned
     from opgen.compiler.make import artifact
