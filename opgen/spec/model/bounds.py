@@ -1,4 +1,4 @@
-"""What values an attribute may have."""
+"""Bounds of the values of attributes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _INT64 = (-(2**63), 2**63 - 1)
 
 
 def bounds(attr: m.Attr) -> tuple[float, float]:
-    """The least and the greatest value: an int is an int32 unless its bounds reach further, or it is an int64."""
+    """Return the least and the greatest value; an int is an int32 unless its bounds reach further or it is an int64."""
     if attr.kind == "float":
         low: float = float("-inf") if attr.minimum is None else attr.minimum
         return low, float("inf") if attr.maximum is None else attr.maximum
@@ -24,14 +24,14 @@ def _is_wide(attr: m.Attr) -> bool:
 
 
 def expected_scalar(attr: m.Attr) -> str:
-    """The values of an attribute (or of an element of it) in words."""
+    """Describe the allowed values of an attribute (or of an element of it)."""
     if attr.kind in ("enum", "layout"):
         return f"one of {', '.join(attr.values)}"
     if attr.kind == "bool":
         return "true or false"
     name = "an integer" if attr.kind == "int" else "a number"
     if attr.kind == "int" and (attr.minimum is None or attr.maximum is None):
-        name = f"a {64 if _is_wide(attr) else 32}-bit integer"  # tells the bound that is left out
+        name = f"a {64 if _is_wide(attr) else 32}-bit integer"  # shows the missing bound
     given = [f">= {attr.minimum}"] if attr.minimum is not None else []
     given += [f"<= {attr.maximum}"] if attr.maximum is not None else []
     return " ".join([name, " and ".join(given)]) if given else name

@@ -1,26 +1,27 @@
-"""The expressions of a resolved model: one family serves shapes (integers, conditions) and mathematics (scalars of a
-compute type).
+"""The expressions of a resolved model: one family for shapes (integers, conditions) and mathematics (compute types).
 
 Integers of the shape language are mathematical integers within int64; `//` and `%` round towards minus infinity.
 
 Meaning of the mathematics.
+
     * Arithmetic is done in the compute type of the operands (`DType.compute`): an element of a half or bfloat16
-      tensor is widened to float32 when read; `let` tensors hold the compute type; an output is rounded once, when
-      written.  Integers are computed in their own type, sums of them too, modulo 2**bits.
+      tensor is widened to float32 when read.  `let` tensors hold the compute type; an output is rounded once, when
+      written.  Integers are computed in their own type, also their sums, modulo 2**bits.
     * A reduction runs over its indices in the order written, the last fastest, left to right in that order; `sum`
       starts from 0, `prod` from 1, `max` from -inf (the least integer), `min` from +inf (the greatest).
-    * A term of a reduction that reads outside a tensor is left out of the reduction, whatever its other factors are
-      (also if they are infinite or NaN), unless the read says `else value`.  A read outside a tensor that is in no
+    * A term of a reduction that reads outside a tensor is left out of the reduction, unless the read says
+      `else value`.  That holds even if the other factors are infinite or NaN.  A read outside a tensor that is in no
       reduction must say `else value` or be proved to stay inside.
     * Updates of a tensor (`Scatter`) are made one after the other in the compute type, each with one rounding.
-    * What is not taken has no part: the other side of an `if`, the right of `and` and `or` where the left decides, the
-      `else` of a read that is inside.  A read there leaves no term out, a derivative there is no part of a gradient.
-    * `sum` of a product adds with one rounding a term (a fused multiply-add) where the type is floating.
+    * A branch that is not taken has no effect: the other side of an `if`, the right of `and` and `or` if the left
+      decides, the `else` of a read that is inside.  A read in it does not leave out a term, and a derivative in it
+      does not contribute to a gradient.
+    * `sum` of a product adds with one rounding a term (a fused multiply-add) if the type is floating.
     * `max`, `min` propagate NaN; of equal values the first counts.
-    * An order is stable: of equal values (0 and -0 are) the one with the smaller index is first, in either direction.
-      NaN is above all numbers, and equal to NaN.
-    * A term of a sum one of whose factors is a constant's element that is 0 is left out, if the sum runs over indices
-      of constants only.  Products of elements of constants are exact, and rounded once to the compute type.
+    * An order is stable in both directions: of equal values (0 and -0 are equal) the one with the smaller index is
+      first.  NaN is above all numbers, and equal to NaN.
+    * A term of a sum is left out if one of its factors is an element of a constant that is 0, and the sum runs over
+      indices of constants only.  Products of elements of constants are exact, and rounded once to the compute type.
 """
 
 from __future__ import annotations
@@ -34,9 +35,7 @@ from opgen.diagnostics import Span
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A literal: an int, a float or a bool.  In mathematics an int literal takes the type of what it is combined
-    with.
-    """
+    """A literal: an int, a float or a bool.  In mathematics, an int literal takes the type of its context."""
 
     value: int | float | bool
     span: Span | None = field(default=None, compare=False, repr=False)
@@ -62,9 +61,9 @@ class Index:
 class AttrValue:
     """A scalar attribute, or one element of a list attribute.
 
-    `element` is the position in *logical* order (of the layout's first value), one number a dimension of the list:
-    `strides.H` is (1,) and `explicit_paddings.W[0]` is (2, 0) for a layout whose first value is NHWC.  An element of
-    an absent list reads 0.
+    `element` is the position in *logical* order (of the layout's first value), with one number for each dimension of
+    the list: `strides.H` is (1,) and `explicit_paddings.W[0]` is (2, 0) for a layout whose first value is NHWC. An
+    element of an absent list reads 0.
     """
 
     attr: str
@@ -74,7 +73,7 @@ class AttrValue:
 
 @dataclass(frozen=True, slots=True)
 class EnumIs:
-    """Whether an enumerated attribute (or enumerated function parameter) has a value."""
+    """The condition that an enumerated attribute (or enumerated function parameter) has a value."""
 
     name: str
     value: str
@@ -83,7 +82,7 @@ class EnumIs:
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """Whether a list attribute that may be empty is given."""
+    """The condition that a list attribute that may be empty is given."""
 
     attr: str
     span: Span | None = field(default=None, compare=False, repr=False)
@@ -132,10 +131,10 @@ Operator = Literal[
 class Operation:
     """A binary operation.
 
-    Of integers of the shape language: all but `/`, `rem`, `atan2`, bits, shifts, `random`.  Of elements: all but
-    `ceildiv`; `/` of integers and `rem` round towards 0, `//` (of integers only) and `%` round down, and what divides
-    integers is 0 where the divisor is; bits and shifts are for integers, and a shift by less than 0, or by all bits,
-    leaves nothing.  `random` is a float64 from 0 to below 1 that a float64, the seed, and an int64 tell
+    The integers of the shape language have all operators except `/`, `rem`, `atan2`, bits, shifts and `random`;
+    elements have all except `ceildiv`.  On integer elements, `/` and `rem` round towards 0, `//` (integers only) and
+    `%` round down, and division by 0 gives 0.  Bits and shifts are for integers; a shift by a negative number, or by
+    all bits, gives 0.  `random` is a float64 in [0, 1), determined by a float64 seed and an int64
     (`opgen.lower.chance`).
     """
 
@@ -177,7 +176,7 @@ class FunctionCall:
 
 @dataclass(frozen=True, slots=True)
 class Real:
-    """An integer of shapes as a float64, the nearest one; it stands in a `Whole` or in a requirement."""
+    """An integer of shapes as the nearest float64, inside a `Whole` or a requirement."""
 
     operand: Expr
     span: Span | None = field(default=None, compare=False, repr=False)
@@ -185,8 +184,9 @@ class Real:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """An integer of shapes made of float64 arithmetic: rounded down, up, to the nearest (of two the even one), or
-    towards 0.  A call in which it is not finite, or beyond int64, is refused.
+    """An integer of shapes from float64 arithmetic: rounded down, up, to the nearest (ties to even), or towards 0.
+
+    A call is refused if the value is not finite, or beyond int64.
     """
 
     function: Literal["floor", "ceil", "round", "trunc"]
@@ -209,7 +209,7 @@ ScalarFunction = Literal[
     "acosh", "atanh", "lgamma", "digamma", "isnan", "isinf", "bit_not",
 ]  # fmt: skip
 PREDICATES = frozenset({"isnan", "isinf"})
-"""The scalar functions that give a condition; all others give what they are given."""
+"""The scalar functions with a condition as result; all others return the type of their argument."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,8 +233,9 @@ class MultiplyAdd:
 
 @dataclass(frozen=True, slots=True)
 class Convert:
-    """A cast to a scalar type, or to (the compute type of) a type variable; `float(x)` in a spec casts to the op's
-    first type variable.
+    """A cast to a scalar type, or to (the compute type of) a type variable.
+
+    `float(x)` in a spec casts to the op's first type variable.
     """
 
     to: str
@@ -244,7 +245,7 @@ class Convert:
 
 @dataclass(frozen=True, slots=True)
 class BitCast:
-    """The bits of an element as one of a scalar type, or type variable, of as many bits; no type of memory alone."""
+    """The bits of an element as a scalar type, or type variable, of as many bits; storage-only types are excluded."""
 
     to: str
     operand: Expr
@@ -255,7 +256,7 @@ class BitCast:
 class Read:
     """An element of an input or of a `let` tensor, in logical dimension order.
 
-    `outside` is its value where an index is outside the tensor; None: see the meaning of reductions above.  Along a
+    `outside` is its value if an index is outside the tensor; for None, see the meaning of reductions above.  Along a
     broadcast dimension of size 1 every index reads element 0.
     """
 
@@ -274,7 +275,7 @@ class Constant:
     values: tuple[Fraction, ...]
 
     def at(self, position: tuple[int, ...]) -> Fraction:
-        """The number at a position."""
+        """Return the number at a position."""
         place = 0
         for size, index in zip(self.shape, position, strict=True):
             place = place * size + index
@@ -283,7 +284,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """An element of a constant, which takes the type of what it is combined with; the indices are proved inside."""
+    """An element of a constant, which takes the type of its context; the indices are proved to be inside."""
 
     constant: Constant
     indices: tuple[Expr, ...]
@@ -305,8 +306,8 @@ ReductionKind = Literal["sum", "prod", "max", "min", "ascending", "descending", 
 class Reduce:
     """A reduction of `body` over all `indices` for which `condition` holds (None: for all).
 
-    "ascending" and "descending" have one index and a `place`: they give the value of the index (an int64) that is at
-    this place, counted from 0, when all of them are in the order of the `body`, and -1 where there are not as many.
+    "ascending" and "descending" have one index and a `place`.  They give the value of the index (an int64) at this
+    place, counted from 0, if the indices are sorted by `body`.  They give -1 if there are fewer indices.
     """
 
     kind: ReductionKind
@@ -319,12 +320,14 @@ class Reduce:
 
 @dataclass(frozen=True, slots=True)
 class Scatter(Reduce):
-    """The value of a whole definition, of which elements are updated at places that are worked out.
+    """The value of a whole definition whose elements are updated at computed places.
 
-    An element at the place p is first `start`, over the definition's indices.  Then, for all `indices` in the order of
-    a reduction for which `condition` holds and `at` is p (one subscript for each dimension of the tensor), it becomes
-    itself and `body`, combined by `kind`; "set": it becomes `body`.  A subscript that is made of elements is inside
-    (`opgen.lower.elements`); what another puts outside is left out.  No index has the name of one of the definition's.
+    An element at place p is initially `start`, over the definition's indices.  The updates follow for all `indices`, in
+    the order of a reduction, if `condition` holds and `at` is p (one subscript for each dimension of the tensor).  Each
+    combines the element with `body` by `kind`; "set" replaces it by `body`.
+
+    A subscript made of elements is inside (`opgen.lower.elements`); an update at any other subscript outside is left
+    out.  No index has the name of one of the definition's.
     """
 
     at: tuple[Expr, ...] = ()

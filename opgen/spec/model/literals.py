@@ -1,4 +1,4 @@
-"""Expressions of literals, attributes and constants, which take the type of what they are combined with."""
+"""Expressions of literals, attributes and constants, which take the type of their context."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from opgen.spec.model.walk import operands, with_operands
 
 
 def cast_leaves(expr: m.Expr, to: str) -> m.Expr:
-    """A literal expression as one of a tensor's type: its attributes are cast, its numbers adapt by themselves."""
+    """Convert a literal expression to a tensor's type: attributes are cast, numbers adapt by themselves."""
     if isinstance(expr, m.AttrValue):
         return m.Convert(to, expr, expr.span)
     if isinstance(expr, m.Operation):
@@ -31,8 +31,9 @@ def cast_leaves(expr: m.Expr, to: str) -> m.Expr:
 
 
 def numbers(expr: m.Expr, sign: int = 1) -> Iterator[tuple[int | float | Fraction, Span]]:
-    """The numbers that a literal expression has in its text, negated if they stand so; of a constant the least and the
-    greatest.  Conditions and subscripts have types of their own.
+    """Yield the numbers in a literal expression with their signs; of a constant, the least and the greatest.
+
+    Conditions and subscripts are skipped: they have types of their own.
     """
     match expr:
         case m.Number(value, span) if span is not None:

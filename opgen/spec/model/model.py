@@ -1,9 +1,9 @@
-"""The resolved model of a spec: what every later stage reads.
+"""The resolved model of a spec, the input of every later stage.
 
 A model holds no syntax and no unresolved name: fragments are expanded, imports merged, index ranges inferred, types
-known. Everything is frozen and compares by value (spans and documentation positions do not take part).
+known.  Everything is frozen and compares by value (spans and positions of documentation do not count).
 
-What expressions mean is said in `expressions.py`.
+`expressions.py` defines the meaning of expressions.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from opgen.spec.syntax import nodes as s
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of a shape function; `values` are those of an enumerated one, empty for an integer."""
+    """A parameter of a shape function; `values` are the words of an enumerated one, empty for an integer."""
 
     name: str
     values: tuple[str, ...] = ()
@@ -53,8 +53,8 @@ class TypeVariable:
 class Dimension:
     """A dimension of a tensor.
 
-    `factors` are the names of the symbols whose product it is (usually one); an integer literal stands as an int.
-    An output's dimension may be any expression of the shape language: then `factors` is empty and `size` tells it.
+    `factors` are the names of the symbols whose product it is (usually one); an integer literal is an int.  An output's
+    dimension may be any expression of the shape language: then `factors` is empty and `size` is the expression.
     `broadcast`: the caller's size may also be 1.
     """
 
@@ -66,11 +66,12 @@ class Dimension:
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """An input or output.  `dtype` is the name of a type variable or of a scalar type; `dims` are in logical order.
+    """An input or output.
 
-    `shape_only`: the caller gives a tensor of which only the shape counts.  `follows`: the shape follows from the other
-    inputs and the named integers.  It is compared as a whole, after all requirements, and solved for a symbol only
-    where no other input tells; its dimensions are expressions, as an output's are.
+    `dtype` is the name of a type variable or of a scalar type; `dims` are in logical order.  `shape_only`: only the
+    shape of the caller's tensor counts.  `follows`: the shape follows from the other inputs and the named integers.  It
+    is compared as a whole, after all requirements, and solved for a symbol only if no other input determines it.  Its
+    dimensions are expressions, as an output's are.
     """
 
     name: str
@@ -89,10 +90,10 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """An int32 vector input whose values give dimensions, in one of several forms told apart by their lengths.
+    """An int32 vector input whose values give dimensions, in one of several forms distinguished by their lengths.
 
-    A form is a tuple of dimensions (logical order if `layouts` names a layout attribute for it, permuted by the
-    caller).  `bindings` are, form by form, the symbols that a form fixes without their standing in it (`where
+    A form is a tuple of dimensions (in logical order if `layouts` names a layout attribute for it, permuted by the
+    caller).  `bindings` has, for each form, the symbols with values that it fixes without containing them (`where
     groups = 1`); empty if no form fixes any.
     """
 
@@ -113,13 +114,13 @@ class Attr:
     """An attribute.
 
     `shape` is () for a scalar, (4,) for a list of 4 and (4, 2) for 4 pairs (given flat, in `layout`'s order along the
-    first dimension). `values` are the words of an enumeration or a layout; the letters of a layout's values are the
-    same, permuted, and its first value is the logical order. `minimum` and `maximum` bound every element; an int is an
-    int32 unless these reach further or it is declared an int64 (`wide`). `optional`: the empty list is a value, and the
-    default. `compatibility`: accepted, without effect. `alias`: another keyword that may be used in its place (not
-    beside it). `payload`: for an enumeration, (word, attribute): the word is chosen by giving that list attribute in
-    this attribute's place; `carried_by` names the enumeration from the other side.  `counter` names the op that works
-    the value out of the same inputs, where callers do not give it.
+    first dimension).  `values` are the words of an enumeration or a layout.  The values of a layout are permutations of
+    the same letters; the first one is the logical order.  `minimum` and `maximum` bound every element.  An int is an
+    int32 unless these reach further or it is declared an int64 (`wide`).  `optional`: the empty list is a value, and
+    the default.  `compatibility`: accepted, without effect.  `alias`: an alternative keyword (callers may give only one
+    of the two).  `payload`: for an enumeration, (word, attribute): the word is chosen by giving that list attribute as
+    this attribute's value.  `carried_by` names the enumeration from the other side.  `counter` names the op that
+    computes the value from the same inputs, if callers do not give it.
     """
 
     name: str
@@ -147,7 +148,7 @@ class Attr:
 class Require:
     """A condition on dimensions and attributes.
 
-    `argument` is the input or attribute it blames; `expected` completes "expected ..." and alternates text and
+    `argument` is the input or attribute that it blames.  `expected` completes "expected ..." and alternates text and
     expressions of the shape language (`{in_height}` in the spec).
     """
 
@@ -171,8 +172,7 @@ class Definition:
     """The mathematics of an output or of a `let` tensor: `tensor[subscripts] = value` for all `indices`.
 
     Each subscript is an index, or a mixed-radix composite of several that covers its dimension exactly once.  `dtype`
-    is the name of the type variable or scalar type whose compute type the value has.  For a `let`, `dims` are its
-    extents.
+    is the type variable or scalar type whose compute type the value has.  For a `let`, `dims` are its extents.
     """
 
     tensor: str
@@ -190,7 +190,7 @@ ExampleValue: TypeAlias = "int | float | bool | str | tuple[ExampleValue, ...]"
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """Small literal arguments and results: nested tuples for tensors and lists; `decl` is what says so."""
+    """Small literal arguments and results: nested tuples for tensors and lists; `decl` is the declaration."""
 
     title: str
     values: tuple[tuple[str, ExampleValue], ...]
@@ -202,8 +202,10 @@ SpecializedValue: TypeAlias = int | str | tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Specialization:
-    """Calls that get kernels of their own in a library: the values of some dimensions and attributes (lists in logical
-    order), of layouts and of type variables; the rest is open.
+    """A specialization: calls that get a kernel of their own in a library.
+
+    It fixes the values of some dimensions, attributes (lists in logical order), layouts and type variables; the rest
+    stays open.
     """
 
     values: tuple[tuple[str, SpecializedValue], ...]
@@ -211,10 +213,10 @@ class Specialization:
 
 @dataclass(frozen=True, slots=True)
 class Gradient:
-    """This op's mathematics are the adjoint of another op's with respect to one of its inputs.
+    """The origin of a gradient op, whose mathematics are the adjoint of another op's with respect to one of its inputs.
 
-    `cotangents` are, for each output of that op in order, the input of this one that holds the gradient with respect
-    to it.
+    `cotangents` has, for each output of that op in order, the input of this op that holds the gradient with respect to
+    it.
     """
 
     op: str
@@ -225,11 +227,11 @@ class Gradient:
 
 @dataclass(frozen=True, slots=True)
 class Algorithm:
-    """Other mathematics for the results of an op, which may round differently, and differ where numbers overflow.
+    """Alternative mathematics for the results of an op, with different rounding, and different results on overflow.
 
-    It may be taken for the types in `type_variables` where `condition` holds (None: everywhere); `facts` are what the
-    condition says of symbols and elements of attributes: their values, which stand in their place in `definitions`.
-    `optional`: only if the caller asks for such.
+    It is legal for the types in `type_variables` where `condition` holds (None: everywhere).  `facts` are the values of
+    symbols and elements of attributes that the condition fixes; `definitions` have them substituted.  `optional`: only
+    if the caller asks for such algorithms.
     """
 
     name: str
@@ -244,9 +246,9 @@ class Algorithm:
 
 @dataclass(frozen=True, slots=True)
 class Elements:
-    """A list attribute given for some of its elements alone: one value for all of these, or one for each.
+    """A list attribute of which callers give only some elements: one value for all of these, or one for each.
 
-    `letters` name them in the attribute's layout; the other elements are `fill` then.
+    `letters` name them in the attribute's layout; the other elements are `fill`.
     """
 
     letters: str
@@ -255,7 +257,7 @@ class Elements:
 
 @dataclass(frozen=True, slots=True)
 class InPlace:
-    """An enumeration in whose place the list `payload` is given, which means `word`."""
+    """An enumeration that callers may replace by the list `payload`, which means `word`."""
 
     word: str
     payload: str
@@ -265,8 +267,8 @@ class InPlace:
 class SignatureArgument:
     """An argument of one signature: an input, an attribute, an alias of one, or `name`.
 
-    `called` are the names that a caller may write, in the order of preference.  `default` stands for an attribute that
-    has none of its own; None: there is none here either.
+    `called` are the names that a caller may write, in order of preference.  `default` is the default of an attribute
+    that declares none itself; None: there is none here either.
     """
 
     name: str
@@ -286,12 +288,12 @@ class Signature:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The arguments in order, by their names in the op."""
+        """Return the arguments in order, by their names in the op."""
         return tuple(a.name for a in self.arguments)
 
 
 class _Indexed:
-    """A dataclass that works out some things once; they are no part of its pickle."""
+    """A dataclass with cached properties, which its pickle omits."""
 
     def __getstate__(self) -> dict[str, object]:
         return {name: vars(self)[name] for name in self.__dataclass_fields__}  # type: ignore[attr-defined]
@@ -299,10 +301,11 @@ class _Indexed:
 
 @dataclass(frozen=True)
 class OpSpec(_Indexed):
-    """An op.  `inputs` are in the caller's order; `checks` are the integer lets and requirements in the order written.
+    """An op.
 
-    `signature` is the order of the generated function's arguments (`name` among them if the caller may give a name
-    there).  Where Python's function takes several orders, `signatures` are all of them, that one first; else empty.
+    `inputs` are in the caller's order; `checks` are the integer lets and requirements in source order.  `signature` is
+    the order of the generated function's arguments (with `name` if the caller may give a name there).  If Python's
+    function takes several orders, `signatures` has all of them, that one first; else it is empty.
     """
 
     name: str
@@ -324,7 +327,7 @@ class OpSpec(_Indexed):
 
     @property
     def title(self) -> str:
-        """The name of the op in messages about calls.  A gradient that no spec declares is called by what it is of."""
+        """Return the name of the op in messages about calls; a derived gradient is named after its op and input."""
         made = self.gradient
         if made is None or made.span is not None:
             return self.name
@@ -332,7 +335,7 @@ class OpSpec(_Indexed):
 
     @cached_property
     def tensors(self) -> tuple[Tensor, ...]:
-        """The inputs that are tensors (not sizes)."""
+        """Return the inputs that are tensors (not sizes)."""
         return tuple(i for i in self.inputs if isinstance(i, Tensor))
 
     def attr(self, name: str) -> Attr:
@@ -344,8 +347,10 @@ class OpSpec(_Indexed):
 
 @dataclass(frozen=True)
 class GenericOp(_Indexed):
-    """An op that leaves a form open.  `decl` has the fragments that it uses in place; `functions` and `ops` are those
-    of its module.  `instances` are those made of it so far, by form.
+    """An op that leaves a form open.
+
+    `decl` has its fragments expanded; `functions` and `ops` are those of its module.  `instances` caches the plain ops
+    made of it, by form.
     """
 
     name: str
@@ -359,7 +364,7 @@ class GenericOp(_Indexed):
 
     @cached_property
     def inputs(self) -> tuple[s.TensorDecl | s.SeveralDecl | s.StaticDecl | s.SizesDecl, ...]:
-        """What a caller gives besides attributes, in order."""
+        """Return the inputs, in order."""
         return tuple(
             i
             for i in self.decl.items
@@ -369,12 +374,12 @@ class GenericOp(_Indexed):
 
     @cached_property
     def attrs(self) -> tuple[s.AttrDecl, ...]:
-        """The attributes, in the order in which they are declared."""
+        """Return the attributes, in the order of declaration."""
         return tuple(i for i in self.decl.items if isinstance(i, s.AttrDecl))
 
     @cached_property
     def outputs(self) -> tuple[s.TensorDecl | s.SeveralDecl, ...]:
-        """The outputs, in order."""
+        """Return the outputs, in order."""
         return tuple(
             i
             for i in self.decl.items
@@ -383,14 +388,15 @@ class GenericOp(_Indexed):
 
 
 Ops: TypeAlias = "dict[str, OpSpec | GenericOp | None]"
-"""The ops of a module by name; None stands for one that is wrong."""
+"""The ops of a module by name; None for an op with mistakes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """In the versions `first` to `last` (None: all from `first`) of a set of ops, `op` is the op called `name`.
+    """A range of versions of a set of ops, in which `op` implements the op called `name`.
 
-    Where its inputs from `each` on ("": none) stand for several tensors, the set's op is this one for each of them.
+    It covers `first` to `last` (None: all from `first`).  If `each` is not empty, the set's op is this op for each of
+    several tensors at the inputs from `each` on.
     """
 
     name: str
@@ -402,11 +408,11 @@ class Version:
 
 @dataclass(frozen=True)
 class Module(_Indexed):
-    """The ops of a spec file and of those it imports, with the shape functions they use.
+    """The ops of a spec file and of its imports, with the shape functions they use.
 
     `generics` leave ranks, inputs or lengths open: `opgen.spec.generic.instance` makes plain ops of them.  `formulas`
-    are the names of functions that stand for expressions, which are in place.  `digest` is the sha256 of the texts that
-    it was loaded from.
+    are the names of functions that stand for expressions; these are expanded.  `digest` is the sha256 of the source
+    texts.
     """
 
     name: str
@@ -422,16 +428,16 @@ class Module(_Indexed):
         return next(o for o in self.ops if o.name == name)
 
     def named(self, name: str) -> OpSpec | GenericOp:
-        """The op of a name, generic or not."""
+        """Return the op of a name, generic or not."""
         return self._named[name]
 
     def plain(self, name: str) -> OpSpec | None:
-        """The op of a name that leaves nothing open; None if there is none."""
+        """Return the plain op of a name; None if there is none."""
         found = self._named.get(name)
         return found if isinstance(found, OpSpec) else None
 
     def generic(self, name: str) -> GenericOp | None:
-        """The generic op of a name; None if there is none."""
+        """Return the generic op of a name; None if there is none."""
         found = self._named.get(name)
         return found if isinstance(found, GenericOp) else None
 
@@ -441,9 +447,9 @@ class Module(_Indexed):
         return found | {op.name: op for op in self.ops}
 
     def by_version(self, name: str, version: int) -> OpSpec | GenericOp | None:
-        """The op that a version of a set of ops has under a name; None if it has none.
+        """Return the op that implements a name in a version of a set of ops; None if there is none.
 
-        Of several that hold, it is the newest; an op whose spec names no versions holds for all.
+        The newest matching range counts; an op whose spec names no versions matches all.
         """
         held = self.holding(name, version)
         target = name if held is None else held.op
@@ -452,7 +458,7 @@ class Module(_Indexed):
         return self._named.get(target)
 
     def holding(self, name: str, version: int) -> Version | None:
-        """What a spec says of an op of a set in a version of it: the newest of several; None if nothing does."""
+        """Return the newest range of versions that contains a version of an op of a set; None if there is none."""
         ranges = self._versions.get(name, ())
         held = [v for v in ranges if v.first <= version and (v.last is None or version <= v.last)]
         return max(held, key=lambda v: v.first) if held else None

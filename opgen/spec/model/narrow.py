@@ -1,4 +1,4 @@
-"""An op narrowed to calls of which something is known: values in the place of symbols and attributes."""
+"""Narrowing of an op to calls with known values: they replace symbols and attributes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Facts = Mapping[Expr, int]
 
 
 def narrow(e: Expr, facts: Facts) -> Expr:
-    """An expression with known values in place, and factors of 1 left out."""
+    """Substitute known values in an expression, and drop factors of 1."""
 
     def known(n: Expr) -> Expr:
         if n in facts:
@@ -42,7 +42,7 @@ def narrow_definition(definition: Definition, facts: Facts) -> Definition:
 
 
 def narrow_op(op: OpSpec, facts: Facts) -> OpSpec:
-    """An op whose tensors and mathematics rest on what is known; its checks stay as they are."""
+    """Substitute known values in an op's tensors and mathematics; its checks stay as they are."""
     return replace(
         op,
         inputs=tuple(narrow_tensor(i, facts) if isinstance(i, Tensor) else i for i in op.inputs),

@@ -1,4 +1,4 @@
-"""Integer polynomials over the atoms of the shape language: when two extents are the same, and what a subscript covers.
+"""Integer polynomials over the atoms of the shape language, to compare extents and to analyse subscripts.
 
 An atom is any expression that is not a sum, a product or a number: a dimension, an index, an attribute, a quotient.
 """
@@ -21,7 +21,7 @@ MAX_TERMS = 200
 
 @dataclass(frozen=True)
 class Polynomial:
-    """A sum of monomials with integer coefficients; none of them is 0."""
+    """A sum of monomials with nonzero integer coefficients."""
 
     terms: Mapping[Monomial, int]
 
@@ -45,7 +45,7 @@ class Polynomial:
         return self + -other
 
     def substitute(self, atom: m.Expr, value: Polynomial) -> Polynomial:
-        """This polynomial with a value for an atom."""
+        """Substitute a polynomial for an atom."""
         total = constant(0)
         for monomial, coefficient in self.terms.items():
             rest = tuple(a for a in monomial if a != atom)
@@ -69,7 +69,7 @@ def _ordered(atoms: Monomial) -> Monomial:
 
 
 def polynomial(expr: m.Expr) -> Polynomial:
-    """An integer expression as a polynomial; a product that would grow out of hand stays an atom."""
+    """Return an integer expression as a polynomial; a product that would become too large stays an atom."""
     if isinstance(expr, m.Number) and isinstance(expr.value, int):
         return constant(int(expr.value))
     if isinstance(expr, m.Negate):
@@ -86,19 +86,19 @@ def polynomial(expr: m.Expr) -> Polynomial:
 
 
 def same(left: m.Expr, right: m.Expr) -> bool:
-    """Whether two integer expressions are equal as polynomials."""
+    """Return True if two integer expressions are equal as polynomials."""
     return polynomial(left) == polynomial(right)
 
 
 def digits(subscript: m.Expr, extent: m.Expr) -> list[tuple[str, m.Expr]] | None:
-    """The indices of a mixed-radix composite and their extents, most significant first; None if it is none.
+    """Return the indices of a mixed-radix composite and their extents, most significant first; None if it is not one.
 
     `g * K + k` covers a dimension of G * K exactly once for 0 <= g < G and 0 <= k < K.
     """
     whole = polynomial(extent).terms
     if len(whole) != 1:
         return None
-    ((size, scale),) = whole.items()  # the atoms, and the number before them
+    ((size, scale),) = whole.items()  # the atoms and their coefficient
     places = []
     for monomial, coefficient in polynomial(subscript).terms.items():
         indices = [a for a in monomial if isinstance(a, m.Index)]
@@ -130,7 +130,7 @@ def _divide(above: int, above_atoms: Monomial, below: int, below_atoms: Monomial
 
 
 def quotient(whole: m.Expr, part: m.Expr) -> m.Expr | None:
-    """What a product of sizes is divided by some of its factors; None where they are none."""
+    """Divide a product of sizes by some of its factors; None if they are not factors of it."""
     above, below = polynomial(whole).terms, polynomial(part).terms
     if len(above) != 1 or len(below) != 1:
         return None
@@ -139,7 +139,7 @@ def quotient(whole: m.Expr, part: m.Expr) -> m.Expr | None:
 
 
 def differences(condition: m.Expr) -> list[Polynomial]:
-    """What is not negative where a condition holds."""
+    """Return polynomials that are not negative if a condition holds."""
     if not isinstance(condition, m.Operation):
         return []
     if condition.op == "and":

@@ -1,4 +1,4 @@
-"""Expressions of a model as syntax: what a person would have written for them."""
+"""Expressions of a model as the syntax that a person would have written."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from opgen.spec.model import model as m
 from opgen.spec.syntax import nodes as s
 
 NOWHERE = Span(Source("<model>", ""), 1, 1, 1, 1)
-"""The place of what was never written."""
+"""The span of generated syntax."""
 
 CALLED = (
     "min", "max", "ceildiv", "pow", "rem", "atan2", "bit_and", "bit_or", "bit_xor", "shift_left", "shift_right",
     "random",
 )  # fmt: skip
-"""Operations that are written like functions."""
+"""Operations with the syntax of functions."""
 
 
 def ident(name: str) -> s.Ident:
@@ -29,7 +29,7 @@ def named(name: str) -> s.Named:
 
 
 def constant(value: int | float | bool) -> s.Expression:
-    """A literal; a negative one is the negation of a literal, but for the least of 64 bits, which is of none."""
+    """Return a literal; a negative one is a negation, the least 64-bit integer a difference."""
     if isinstance(value, bool):
         return s.Constant(NOWHERE, str(value).lower())
     if isinstance(value, int) and value == -(2**63):
@@ -40,7 +40,7 @@ def constant(value: int | float | bool) -> s.Expression:
 
 
 def fraction(value: Fraction) -> s.Expression:
-    """A number of a constant's table."""
+    """Return a number of a constant's table."""
     top = constant(value.numerator)
     if value.denominator == 1:
         return top
@@ -53,9 +53,9 @@ def call(name: str, arguments: Sequence[s.Expression]) -> s.Call:
 
 @dataclass(frozen=True)
 class Expressions:
-    """Unparses the expressions of an op, whose list attributes may be named by the letters of a layout.
+    """Conversion of an op's expressions to syntax; elements of list attributes are named by the letters of a layout.
 
-    One form is not of the language: `size(x, axis)`, the size that a caller gave a dimension that may be 1.
+    One form is not part of the language: `size(x, axis)`, the size that a caller gave a broadcast dimension.
     """
 
     attrs: Mapping[str, m.Attr]
@@ -67,7 +67,7 @@ class Expressions:
         return tuple(s.Range(NOWHERE, ident(r.name), self.of(r.extent)) for r in given)
 
     def of(self, e: m.Expr) -> s.Expression:
-        """An expression as it is written."""
+        """Return an expression as syntax."""
         match e:
             case m.Number():
                 return constant(e.value)
@@ -111,7 +111,7 @@ class Expressions:
                 return s.Subscripted(NOWHERE, ident(e.tensor), self.all(e.indices), outside)
             case m.Element():
                 return s.Subscripted(NOWHERE, ident(e.constant.name), self.all(e.indices), None)
-            case m.Reduce(kind="sum", indices=()) if e.condition is not None:  # a gradient's one term, or none
+            case m.Reduce(kind="sum", indices=()) if e.condition is not None:  # a gradient's conditional term
                 return s.Choice(NOWHERE, self.of(e.condition), self.of(e.body), constant(0))
             case m.Reduce():
                 condition = None if e.condition is None else self.of(e.condition)
@@ -132,7 +132,7 @@ class Expressions:
         return call(e.op, (left, right)) if e.op in CALLED else s.Binary(NOWHERE, e.op, left, right)
 
     def _function(self, e: m.FunctionCall) -> s.Expression:
-        """A call; which of several results it means is said by the names of the `let` around it."""
+        """Return a call; the names of the enclosing `let` select one of several results."""
         arguments = (
             named(a.name or a.value or "") if isinstance(a, m.EnumArgument) else self.of(a) for a in e.arguments
         )

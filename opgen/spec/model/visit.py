@@ -1,4 +1,4 @@
-"""What an expression of a model depends on."""
+"""Dependencies of a model's expressions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from opgen.spec.model.walk import operands
 
 
 def everything_in(expr: m.Expr) -> Iterator[m.Expr]:
-    """An expression and all inside it, the extents of reductions included."""
+    """Yield an expression and everything inside it, extents of reductions included."""
     stack = [expr]
     while stack:
         node = stack.pop()
@@ -20,7 +20,7 @@ def everything_in(expr: m.Expr) -> Iterator[m.Expr]:
 
 
 def attrs_in(expr: m.Expr) -> set[str]:
-    """The names of the attributes that an expression reads (parameters of functions count by their own names)."""
+    """Return the names of the attributes that an expression reads (parameters of functions by their own names)."""
     found = set()
     for node in everything_in(expr):
         if isinstance(node, m.AttrValue | m.Present):
@@ -33,7 +33,7 @@ def attrs_in(expr: m.Expr) -> set[str]:
 
 
 def structural_attrs(op: m.OpSpec) -> tuple[m.Attr, ...]:
-    """The attributes whose value changes the loop nest: layouts of tensors, enumerations the mathematics tests."""
+    """Return the attributes that change the loop nest: layouts of tensors, enumerations that the mathematics tests."""
     names = {t.layout for t in (*op.tensors, *op.outputs) if t.layout is not None}
     for definition in (*op.definitions, *(d for a in op.algorithms for d in a.definitions)):
         for root in (definition.value, *definition.subscripts):
@@ -42,12 +42,12 @@ def structural_attrs(op: m.OpSpec) -> tuple[m.Attr, ...]:
 
 
 def symbols_in(expr: m.Expr) -> set[str]:
-    """The names of the symbols that an expression reads."""
+    """Return the names of the symbols that an expression reads."""
     return {node.name for node in everything_in(expr) if isinstance(node, m.Symbol)}
 
 
 def called_functions(functions: Iterable[m.Function], op: m.OpSpec) -> tuple[m.Function, ...]:
-    """Of a module's functions, those that an op calls, and those that they call, each before its callers."""
+    """Return the functions that an op calls, directly or indirectly, each before its callers."""
     known = {f.name: f for f in functions}
     wanted: dict[str, None] = {}
 

@@ -1,4 +1,7 @@
-"""Visiting and rewriting the expressions of a model.  A rewrite that changes nothing returns the same object."""
+"""Visitors and rewriters for the expressions of a model.
+
+A rewrite that changes nothing returns the same object.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +32,10 @@ from opgen.spec.model.model import (
 
 
 def operands(e: Expr) -> tuple[Expr, ...]:
-    """The direct subexpressions (of a read: subscripts, then the outside value; of a reduction: place, condition, and
-    body; of updates: what is first and where they are, then those of a reduction).
+    """Return the direct subexpressions.
+
+    A read has its subscripts, then the outside value; a reduction its place, condition and body.  Updates have the
+    initial value and the subscripts, then the operands of a reduction.
     """
     match e:
         case Operation():
@@ -59,7 +64,7 @@ def operands(e: Expr) -> tuple[Expr, ...]:
 
 
 def with_operands(e: Expr, new: tuple[Expr, ...]) -> Expr:
-    """The same node over other subexpressions (in the order of `operands`)."""
+    """Return the same node over other subexpressions (in the order of `operands`)."""
     if all(x is y for x, y in zip(operands(e), new, strict=True)):
         return e
     match e:
@@ -93,7 +98,7 @@ def with_operands(e: Expr, new: tuple[Expr, ...]) -> Expr:
 
 
 def subexpressions(e: Expr) -> Iterator[Expr]:
-    """Every node, outermost first."""
+    """Yield every node, outermost first."""
     left = [e]
     while left:
         e = left.pop()
@@ -102,7 +107,7 @@ def subexpressions(e: Expr) -> Iterator[Expr]:
 
 
 def depth(e: Expr) -> int:
-    """The most nodes within each other."""
+    """Return the nesting depth."""
     level, depth = [e], 0
     while level:
         level = [o for p in level for o in operands(p)]
@@ -126,12 +131,12 @@ def substitute_indices(e: Expr, values: Mapping[str, Expr]) -> Expr:
 
 
 def index_names(e: Expr) -> frozenset[str]:
-    """The index variables that occur in an expression, bound or free."""
+    """Return the index variables that occur in an expression, bound or free."""
     return frozenset(n.name for n in subexpressions(e) if isinstance(n, Index))
 
 
 def conjuncts(condition: Expr | None) -> tuple[Expr, ...]:
-    """What must hold for a condition to hold, in order; nothing for None."""
+    """Split a condition into its conjuncts, in order; () for None."""
     if condition is None:
         return ()
     if isinstance(condition, Operation) and condition.op == "and":
@@ -140,25 +145,25 @@ def conjuncts(condition: Expr | None) -> tuple[Expr, ...]:
 
 
 def reads_values(e: Expr) -> bool:
-    """Whether an expression depends on elements of tensors, on a reduction, or on chance."""
+    """Return True if an expression depends on elements of tensors, on a reduction, or on random numbers."""
     return any(isinstance(n, Read | Reduce) or is_random(n) for n in subexpressions(e))
 
 
 def is_random(e: Expr) -> bool:
-    """Whether an expression is a random number."""
+    """Return True if an expression is a random number."""
     return isinstance(e, Operation) and e.op == "random"
 
 
 def reads_constants(e: Expr) -> bool:
-    """Whether an expression depends on elements of constants."""
+    """Return True if an expression depends on elements of constants."""
     return any(isinstance(n, Element) for n in subexpressions(e))
 
 
 def is_order(e: Expr) -> bool:
-    """Whether an expression is the order of some values."""
+    """Return True if an expression is the order of some values."""
     return isinstance(e, Reduce) and e.place is not None
 
 
 def reads(e: Expr) -> Iterator[Read]:
-    """Every read of a tensor in an expression."""
+    """Yield every read of a tensor in an expression."""
     return (n for n in subexpressions(e) if isinstance(n, Read))
