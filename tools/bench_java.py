@@ -1,8 +1,8 @@
-"""What a tiny call costs from Java: `python -m tools.bench_java DIR`.
+"""The time of a tiny call from Java: `python -m tools.bench_java DIR`.
 
-DIR is what `opgen build specs/nn_ops.op -o DIR --java` wrote.  A convolution of two pixels, in both faces, at once and
-as a graph of one call; beside it the C library's own share, called from Python by pointers that stay.  Prints the
-processor's time, which other programs on the machine do not add to, in nanoseconds a call.
+DIR is the output of `opgen build specs/nn_ops.op -o DIR --java`.  The call is a convolution of two pixels, in both
+faces, at once and as a graph of one call.  The C library's own share is measured too, called from Python by pointers
+that stay.  Prints the processor's time, which other programs on the machine do not add to, in nanoseconds a call.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def main(folder: Path, threads: int) -> None:
 
 
 def _in_java(folder: Path, threads: int) -> list[tuple[str, int]]:
-    """What each kind of call is named, and its nanoseconds."""
+    """Return the name of each kind of call, and its nanoseconds."""
     jdk = Jdk.find()
     if jdk is None:
         raise UserError("there is no JDK (javac)")

@@ -1,8 +1,9 @@
-"""The kernels of a built library for any size, beside kernels made for each size: `python -m tools.bench_library DIR`.
+"""The kernels of a built library for any size, compared with kernels of each size: `python -m tools.bench_library DIR`.
 
-Every layer of `tools/layers.json` in three directions, float32, through the library's C functions (DIR is what `opgen
-build specs/nn_ops.op -o DIR` wrote) and through the kernel that a call from Python gets.  Both run in turns in one
-process, and give the same result.  Prints the ratio of the best times row by row, worst first, and the geometric mean.
+Every layer of `tools/layers.json` runs in three directions, float32.  One call goes through the library's C functions
+(DIR is the output of `opgen build specs/nn_ops.op -o DIR`), the other through the kernel of a call from Python.  Both
+run in turns in one process, and give the same result.  Prints the ratio of the best times row by row, worst first, and
+the geometric mean.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Ops that many networks are made of, beside convolutions, in turns with PyTorch: `python -m tools.bench_ops`.
+"""Common ops of networks besides convolutions, in turns with PyTorch: `python -m tools.bench_ops`.
 
-The rows of `tools/bench/op_rows.py`, at sizes of networks and odd ones: ops of `tools/common_ops.op`, and ONNX's of
-`generated/onnx_ops.py`, called as a user calls them.  Beside them the functions that PyTorch has for them
-(`--peer-python`: an interpreter that has it), each in a process of its own.  Prints our speed over PyTorch's row by
-row, worst first, and the geometric mean; without PyTorch, the times alone.  By one thread it is the time for which the
-process had a processor: what else the machine does lengthens no row.
+The rows are those of `tools/bench/op_rows.py`, at sizes of networks and odd ones.  They are ops of
+`tools/common_ops.op`, and ONNX's of `generated/onnx_ops.py`, called as a user calls them.  PyTorch's functions for them
+run in a process of their own (`--peer-python`: an interpreter that has it).  Prints our speed over PyTorch's row by
+row, worst first, and the geometric mean; without PyTorch, the times alone.  On one thread it is the time for which the
+process had a processor: other work on the machine lengthens no row.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def _row(row: OpRow, workers: Sequence[Worker], rounds: int, clock: str = "wall"
 
 
 def _undisturbed(times: Sequence[float]) -> float:
-    """The time below which a quarter of the samples stay: what else the machine does makes some longer."""
+    """Return the lower quartile of the samples: other work on the machine makes some longer."""
     return statistics.quantiles(times, n=4)[0] if len(times) > 1 else times[0]
 
 

@@ -48,7 +48,7 @@ class Tensor(Structure):
 
     @classmethod
     def without_data(cls, shape: Sequence[int], dtype: np.dtype, data: int | None = None) -> Tensor:
-        """A descriptor of a shape and a type, for what asks no more of a tensor."""
+        """Return a descriptor of a shape and a type, for uses that need no more of a tensor."""
         of = DTYPES[dtype.name]
         dims = (c_int64 * max(1, len(shape)))(*shape)
         return cls(data, 1, 0, len(shape), DLPACK_CODES[of.kind_code], of.digits, 1, dims, None, 0)

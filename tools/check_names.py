@@ -26,10 +26,10 @@ WORDS = (
     r"im2col",
     r"\battention\b",
 )
-"""What gives an op away.  `convert`, `conventional` and a pool of threads are not ops."""
+"""Words that reveal an op.  `convert`, `conventional` and a pool of threads are not ops."""
 
 SUFFIXES = {".py", ".pyi", ".lark", ".jinja", ".h", ".cu", ".c", ".cpp", ".txt"}
-"""What the compiler is made of; its pages for people (`.md`) may give examples."""
+"""Suffixes of the compiler's files; its pages for people (`.md`) may give examples."""
 DECLARATION = re.compile(r"^\s*op\s+([A-Za-z_]\w*)|^\s*function_name\s+([A-Za-z_]\w*)", re.MULTILINE)
 
 
@@ -61,7 +61,10 @@ def quoted(names: set[str]) -> re.Pattern[str]:
 
 
 def places(text: str, names: set[str], strings: re.Pattern[str] | None) -> list[tuple[int, str]]:
-    """Where a text names an op, and with which word; `names` are in small letters, and none is an ordinary word."""
+    """Return the places where a text names an op, with the word.
+
+    `names` are in small letters, and none is an ordinary word.
+    """
     found = {f.start(): f[0] for f in IDENTIFIER.finditer(text) if f[0].lower() in names}
     found |= {f.start(): f[0] for f in GIVEN_AWAY.finditer(text)}
     found |= {f.start(): f[0] for f in (() if strings is None else strings.finditer(text))}

@@ -1,4 +1,4 @@
-"""What happens around a kernel, in time: importing, the first call, building, loading, and calls that do no work.
+"""Times around a kernel: importing, the first call, building, loading, and calls that do no work.
 
     python -m tools.costs
 
@@ -45,7 +45,7 @@ print(best(lambda: run(x, f)))
 
 
 def measured(program: str, cache: Path) -> list[float]:
-    """What a new process prints; it starts with the generated module imported."""
+    """Return the figures that a new process prints; it starts with the generated module imported."""
     environment = {**os.environ, "OPGEN_CACHE_DIR": str(cache), "PYTHONPATH": str(ROOT), "OPGEN_NUM_THREADS": "1"}
     command = [sys.executable, "-c", _PREAMBLE + program]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)

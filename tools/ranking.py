@@ -42,8 +42,9 @@ WITHIN = 1.05
 
 @dataclass(frozen=True)
 class Nest:
-    """A nest of a row: of each candidate its kind, its price in seconds, and the kernel's time with it, in shares of
-    the time with the first.
+    """A loop nest of a row, with its candidates.
+
+    Each candidate has its kind, its estimated cost in seconds, and the kernel's time in shares of the first one's time.
     """
 
     row: str
@@ -52,7 +53,7 @@ class Nest:
 
     @property
     def behind(self) -> float:
-        """How many times as long as with the best candidate the kernel takes."""
+        """Return the kernel's time over that with the best candidate."""
         return 1 / min(share for _, _, share in self.candidates)
 
 
@@ -101,7 +102,7 @@ def _least(made: list[Candidate], rounds: int) -> list[float]:
 
 
 def report(nests: list[Nest]) -> Iterator[str]:
-    """The nests, those whose plan is furthest behind first, and the share of good ones."""
+    """Yield the loop nests, those whose plan is furthest behind first, and the share of good ones."""
     for nest in sorted(nests, key=lambda n: -n.behind):
         yield f"{nest.behind:5.2f}  {nest.row}: nest over {nest.loops}"
         for kind, cost, share in nest.candidates:

@@ -27,7 +27,7 @@ from tools.models.wheels import fetch
 Array = npt.NDArray[Any]
 
 LINES = ("A model runs.", "No Python between its kernels", "HELLO 2026", "width by width, no telling")
-"""What is drawn."""
+"""The drawn lines."""
 HEIGHT = 48
 """Of a line, as the model takes it."""
 FOLDER = Path(__file__).resolve().parent.parent / "build" / "models"
@@ -72,7 +72,7 @@ def recogniser(folder: Path) -> bytes:
 
 
 def alphabet(data: bytes) -> list[str]:
-    """The character of each class: nothing, those that the model lists, a blank."""
+    """Return the character of each class: none, those that the model lists, a blank."""
     known = {p.key: p.value for p in onnx.ModelProto.FromString(data).metadata_props}
     return ["", *known["character"].split("\n"), " "]
 
@@ -90,7 +90,7 @@ def drawn(text: str) -> Array:
 
 
 def read(path: Path) -> Array:
-    """A picture from a file, as `drawn` gives one."""
+    """Return a picture from a file, as `drawn` returns one."""
     from matplotlib.image import imread
 
     found = np.asarray(imread(path))
@@ -99,7 +99,7 @@ def read(path: Path) -> Array:
 
 
 def prepared(image: Array) -> Array:
-    """What the model takes: [1, 3, HEIGHT, width], colours from -1 to 1; each row and column is the nearest one."""
+    """Return the model's input: [1, 3, HEIGHT, width], colours from -1 to 1; each row and column is the nearest one."""
     height, width = image.shape[:2]
     rows = np.arange(HEIGHT) * height // HEIGHT
     columns = np.arange(max(1, width * HEIGHT // height)) * width // max(1, width * HEIGHT // height)

@@ -2,7 +2,7 @@
 
 Each time is that of a new process, from its start (the interpreter's own, and all imports, are in it) to the first
 result at the first size; drawing the inputs is not.  `cold`: the cache is empty, everything is built.  `cached`:
-another process did that before; the least of some.  Beside it the processors' time, which other work changes less.
+another process did that before; the least of some.  The processors' time is shown too; other work changes it less.
 Exits with 1 if a model is later than `--most` seconds from the cache.
 """
 
@@ -83,7 +83,7 @@ def start(manifest: Manifest, cache: Path, threads: int | None = None) -> Start:
 
 
 def measured(manifest: Manifest, runs: int, threads: int | None = None) -> Row:
-    """A model, from an empty cache and then from what that leaves."""
+    """Measure a model, from an empty cache and then from a filled one."""
     with tempfile.TemporaryDirectory() as scratch:
         cache = Path(scratch) / "cache"
         cold = start(manifest, cache, threads)

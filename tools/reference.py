@@ -1,4 +1,4 @@
-"""What the windowed sums of `specs/nn_ops.op` should give: an independent answer in float64, in numpy alone.
+"""Reference results of the windowed sums of `specs/nn_ops.op`: an independent answer in float64, in numpy alone.
 
 Written from the published meaning of the ops and not from the specs, so that an error in a spec shows.  A call
 that has no meaning raises `Refused`.
@@ -63,7 +63,9 @@ class Call:
         return ordered
 
     def windows(self, images: Sequence[int], weights: Sequence[int]) -> tuple[Window, Window]:
-        """Those along height and width, for these shapes; refuses lists that reach into the batch or the channels."""
+        """Return the windows along height and width, for these shapes; refuses lists that reach into the batch or the
+        channels.
+        """
         at = self.data_format.index
         if any(values[at(letter)] != 1 for values in (self.strides, self.dilations) for letter in "NC"):
             raise Refused("strides and dilations of the batch and the channels are 1")
@@ -101,14 +103,14 @@ def forward(images: Array, weights: Array, call: Call) -> Sums:
 
 
 def input_gradient(shape: Sequence[int], weights: Array, gradient: Array, call: Call) -> Sums:
-    """What a change of each image element of `shape` does to the sum of `gradient` times the result."""
+    """Return the derivative of the sum of `gradient` times the result by each image element of `shape`."""
     geometry = _Geometry.of(shape, weights.shape, call).checked(gradient.shape)
     pairs = _with_absolute(weights, call.nhwc(gradient))
     return Sums(*(geometry.to_format(geometry.input_gradient(w, g)) for w, g in pairs))
 
 
 def filter_gradient(images: Array, shape: Sequence[int], gradient: Array, call: Call) -> Sums:
-    """What a change of each weight of `shape` does to the sum of `gradient` times the result."""
+    """Return the derivative of the sum of `gradient` times the result by each weight of `shape`."""
     geometry = _Geometry.of(images.shape, shape, call).checked(gradient.shape)
     pairs = _with_absolute(call.nhwc(images), call.nhwc(gradient))
     return Sums(*(geometry.filter_gradient(i, g) for i, g in pairs))
@@ -189,14 +191,14 @@ class _Geometry:
         return result
 
     def _taps(self) -> Iterator[_Tap]:
-        """Each tap and group: the tap, what its windows see of the canvas, the group's channels and outputs."""
+        """Yield each tap and group: the tap, its windows' part of the canvas, the group's channels and outputs."""
         each = self.outputs // self.groups
         for r, s, g in itertools.product(range(self.taps[0]), range(self.taps[1]), range(self.groups)):
             seen = (slice(None), _steps(self.windows[0], r), _steps(self.windows[1], s))
             yield (r, s), seen, slice(g * self.depth, (g + 1) * self.depth), slice(g * each, (g + 1) * each)
 
     def _inside(self) -> tuple[slice, slice, slice]:
-        """Where the images lie on the canvas."""
+        """Return the place of the images on the canvas."""
         rows, columns = (slice(w.before, w.before + n) for w, n in zip(self.windows, self.size, strict=True))
         return slice(None), rows, columns
 
@@ -208,7 +210,7 @@ class _Geometry:
 
 
 def _reach(w: Window, taps: int, size: int) -> int:
-    """How far the last window goes, or the image if that is further."""
+    """Return the end of the last window, or that of the image if it is further."""
     return max(w.before + size, (w.count - 1) * w.stride + (taps - 1) * w.dilation + 1)
 
 

@@ -88,7 +88,7 @@ class Row:
 
 
 def rows(extra: int = 0) -> list[Row]:
-    """All rows, and so many random layers, the same ones whenever they are asked for."""
+    """Return all rows, and `extra` random layers, the same ones each time."""
     every = read_cases(LAYERS, Choice((1, 8), DIRECTIONS, FORMATS, DTYPES))
     found = [row for case in (*every, *_random_cases(extra)) for row in _rows(case)]
     ops = (Row(f"{op} {' '.join('x'.join(map(str, s)) for s in shapes)}", None, "", op, shapes) for op, shapes in CASES)
@@ -106,7 +106,7 @@ def _rows(case: Case) -> Iterator[Row]:
 
 
 def _random_cases(count: int) -> Iterator[Case]:
-    """Layers of sizes that stand in no table, each in one direction, layout and type."""
+    """Return layers of sizes that are in no table, each in one direction, layout and type."""
     rng = random.Random(0)
     for layer in odd_layers(count, 0):
         words = (rng.choice(DIRECTIONS),), (rng.choice(FORMATS),), (rng.choice(DTYPES),)
@@ -146,7 +146,7 @@ def _one(name: str, names: Sequence[str], extra: int) -> tuple[str, dict[str, st
 
 @dataclass(frozen=True)
 class Choices:
-    """Which rows and machines: a sample of so many rows (0: all), drawn by a seed, of those whose names hold a text."""
+    """Selection of rows and machines: a sample of rows (0: all) by a seed, of those whose names contain a text."""
 
     sample: int
     seed: int
@@ -161,7 +161,7 @@ class Choices:
         return sorted(random.Random(self.seed).sample(found, self.sample)) if 0 < self.sample < len(found) else found
 
     def freeze(self, told: Callable[[str, dict[str, str]], None]) -> Hashes:
-        """The hashes of these rows; each is told when it is there."""
+        """Return the hashes of these rows; `told` is called for each when it is there."""
         names, found = self.names(), Hashes()
         arguments = ([value] * len(names) for value in (list(self.machine), self.extra))
         with ProcessPoolExecutor(self.processes) as pool:

@@ -1,5 +1,7 @@
-"""Write what is made from declarations: the parser's tables beside the grammar of specs, and the table of all steps of
-schedules at the end of `specs/SCHEDULES.md`.
+"""Writer of files made from declarations.
+
+They are the parser's tables beside the grammar of specs, and the table of all steps of schedules at the end of
+`specs/SCHEDULES.md`.
 
 python -m tools.tables
 """

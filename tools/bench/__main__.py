@@ -141,7 +141,7 @@ def main(
 
 @contextmanager
 def reported() -> Iterator[None]:
-    """What the user can mend is said without a traceback."""
+    """Report mistakes that the user can fix without a traceback."""
     try:
         yield
     except (PeerError, ResultsError, UserError, plot.PlotError, FileNotFoundError) as error:
@@ -157,7 +157,7 @@ def sit(options: sitting.Options, pythons: Sequence[str], earlier: Path | None) 
 
 
 def warn(threads: int) -> None:
-    """On stderr, what makes the times untrustworthy."""
+    """Print on stderr the reasons that make the times untrustworthy."""
     if hasattr(os, "getloadavg") and (warning := report.busy(os.getloadavg()[0], os.cpu_count() or 1)):
         click.echo(warning, err=True)
     if len(places(threads)) not in (0, threads):

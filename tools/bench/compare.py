@@ -1,4 +1,4 @@
-"""Two runs of the benchmark beside each other: what became faster, what slower, and how much the machine differed."""
+"""Comparison of two runs of the benchmark: rows that became faster or slower, and the machine's difference."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tools.bench.results import Results, Row
 from tools.bench.summary import geometric_mean, groups
 
 NOISE = 0.03
-"""A change smaller than this is no change."""
+"""Changes smaller than this count as none."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """A row of both runs.  `own` is our speed now over then; `peers` that of the libraries that both runs had.
+    """A row of both runs.  `own` is our speed now over then; `peers` that of the libraries in both runs.
 
-    The libraries did not change: what they seem to have gained is the machine's.
+    The libraries did not change: their apparent gains are the machine's.
     """
 
     row: Row

@@ -1,4 +1,4 @@
-"""The processes that take part: each library in an interpreter of its own, asked over a pipe."""
+"""The processes that take part: each library in an interpreter of its own, with requests over a pipe."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 SPINNING = 0.02
-"""Seconds for which threads of a library that has just computed may keep processors busy: OpenMP's, and those of ONNX
-Runtime, wait for more to do before they sleep.
+"""Seconds for which threads of a library that has just computed may keep processors busy.
+
+OpenMP's threads, and those of ONNX Runtime, wait for more to do before they sleep.
 """
 
 
 class WorkerError(Exception):
-    """A worker ended, or refused what it was asked."""
+    """A worker ended, or refused a request."""
 
 
 def places(threads: int) -> list[int]:
@@ -70,8 +71,9 @@ class Worker:
         self.variants = tuple(str(v) for v in variants) if isinstance(variants, list) else ()
 
     def time(self, samples: int, variant: str = "", clock: str = "wall") -> list[float]:
-        """Seconds for one call, so many times; with several threads after a pause, so that none of another worker's are
-        at work.
+        """Return the seconds for one call, `samples` times.
+
+        With several threads a pause comes first, so that no threads of another worker are at work.
         """
         time.sleep(self._pause)
         seconds = self.ask({"do": "time", "variant": variant, "samples": samples, "clock": clock})["seconds"]
@@ -142,7 +144,7 @@ class Contestant:
         return seconds if isinstance(seconds, float) else 0.0
 
     def time(self, samples: int) -> list[float]:
-        """Seconds for one call, so many times."""
+        """Return the seconds for one call, `samples` times."""
         return self.worker.time(samples, self.variant)
 
     def forget(self) -> None:

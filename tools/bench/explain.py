@@ -1,4 +1,4 @@
-"""What bounds one row: its work, the bytes at each level, the time the machine's numbers give, and the measured one."""
+"""Bounds of one row: its work, the bytes at each level, the time by the machine's numbers, and the measured one."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def explain(case: Case, threads: int = 1) -> Explanation:
 
 
 def measured_machine() -> Described:
-    """This machine's numbers; rates that schedules take by assumption are measured now, for what is said of times."""
+    """Return this machine's numbers; rates that schedules assume are measured now, for the statements about times."""
     described = machines.describe(toolchain.host())
     assumed = {name for name, source in described.sources.items() if source == "assumed"}
     if not assumed:
@@ -55,7 +55,7 @@ def measured_machine() -> Described:
 
 
 def show(console: Console, found: Explanation, measured: float | None) -> None:
-    """For people: the machine, the schedule, each resource's time, what binds, and what was measured."""
+    """Print for people: the machine, the schedule, each resource's time, the bound, and the measured time."""
     case = found.case
     console.print(f"{case.name}, {found.threads} threads", highlight=False)
     for topic, text in lines(found.machine):
@@ -77,7 +77,7 @@ def show(console: Console, found: Explanation, measured: float | None) -> None:
 
 
 def sentences(found: Explanation, measured: float | None) -> list[str]:
-    """What the table means."""
+    """Return the meaning of the table."""
     case, binding = found.case, found.binding
     needed, done = case.flops, 2 * found.executed.multiply_adds
     said = [

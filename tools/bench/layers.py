@@ -1,4 +1,4 @@
-"""What is measured: the layers of `tools/layers.json` as cases, with the work each of them is."""
+"""The measured layers, those of `tools/layers.json`, as cases with the work of each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Literal, TypedDict, get_args
 LAYERS = Path(__file__).resolve().parent.parent / "layers.json"
 
 Direction = Literal["forward", "input", "filter"]
-"""Which computation is measured: the op, its gradient by the images, its gradient by the filter."""
+"""The measured computation: the op, its gradient by the images, its gradient by the filter."""
 Kind = Literal["dense", "depthwise"]
 DataFormat = Literal["NHWC", "NCHW"]
 DType = Literal["float32", "float64", "bfloat16", "float16"]
@@ -23,7 +23,7 @@ DTYPES: tuple[DType, ...] = get_args(DType)
 BYTES: dict[DType, int] = {"float32": 4, "float64": 8, "bfloat16": 2, "float16": 2}
 
 QUICK = ("r50_3_3x3s2", "r50_4_1x1", "mb_14_384")
-"""A dense strided layer, a plain one and one with a filter for each channel: what `--quick` measures."""
+"""The layers of `--quick`: a dense strided one, a plain one and one with a filter for each channel."""
 
 
 class Layer(TypedDict, total=False):
@@ -48,7 +48,7 @@ class Layer(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Case:
-    """One call, with a square stride and padding SAME or VALID; shapes are those of NHWC, whatever `data_format` is.
+    """One call, with a square stride and padding SAME or VALID; shapes are those of NHWC for any `data_format`.
 
     `kind` is "dense" (filter [height, width, in_channels / groups, out_channels]) or "depthwise" ([height, width,
     in_channels, out_channels / in_channels]).
@@ -92,7 +92,7 @@ class Case:
 
     @property
     def result_shape(self) -> tuple[int, int, int, int]:
-        """Of what the direction computes."""
+        """Return the shape of the direction's result."""
         return {"forward": self.output_shape, "input": self.input_shape, "filter": self.filter_shape}[self.direction]
 
     @property
@@ -104,7 +104,7 @@ class Case:
 
     @property
     def bytes(self) -> int:
-        """What must at least move: both arguments once and the result once."""
+        """Return the least bytes to move: both arguments once and the result once."""
         elements = sum(math.prod(shape) for shape in (self.input_shape, self.filter_shape, self.output_shape))
         return BYTES[self.dtype] * elements
 
@@ -114,17 +114,17 @@ class Case:
         return -(-size // self.stride) if self.padding == "SAME" else (size - taps) // self.stride + 1
 
     def as_json(self) -> dict[str, object]:
-        """What a worker is told: the fields and the three shapes."""
+        """Return the description for a worker: the fields and the three shapes."""
         shapes = {"input_shape": self.input_shape, "filter_shape": self.filter_shape, "output_shape": self.output_shape}
         return {**asdict(self), **shapes}
 
 
 @dataclass(frozen=True)
 class Tensors:
-    """The arguments of all cases: random numbers from a seed, in arrays that begin so many bytes behind a cache line.
+    """The arguments of all cases: random numbers from a seed, in arrays at an offset in bytes from a cache line.
 
-    0 is where libraries put their own results, 16 where numpy puts most of its arrays.  A peer that makes tensors of
-    its own has these where it puts them.
+    0 is the offset of the libraries' own results, 16 that of most of numpy's arrays.  A peer that makes tensors of its
+    own chooses their place.
     """
 
     seed: int = 0
@@ -133,7 +133,7 @@ class Tensors:
 
 @dataclass(frozen=True)
 class Choice:
-    """Which cases of the layers are wanted: every combination of these."""
+    """Selection of cases of the layers: every combination of these."""
 
     batches: tuple[int, ...] = (1,)
     directions: tuple[Direction, ...] = ("forward",)
@@ -187,4 +187,4 @@ def _outputs_of_multiplier(layer: Layer) -> int:
 
 
 TINY = Case("tiny", "dense", 1, 3, 3, 1, 1, 1, 1, 1, "VALID")
-"""A call with nine multiplications: what it takes is the overhead of a call."""
+"""A call with nine multiplications: its time is the overhead of a call."""

@@ -1,7 +1,7 @@
 """The machine's limits, measured with opgen's own loops: multiply-adds and reads a second.
 
-What it can do at best is measured by itself, the least time of several turns.  What it did while a case was measured is
-measured in that case's turns (`pace`): where others use the machine the two differ.
+Its best is measured by itself, the least time of several turns.  Its rates while a case was measured are measured in
+that case's turns (`pace`): where others use the machine the two differ.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TURNS = 9
 
 @dataclass(frozen=True)
 class Limits:
-    """What this many threads can do at most.
+    """The highest rates of this many threads.
 
     `flops` are float32 operations a second; `bytes` a second are read from the last level of cache, which holds `cache`
     bytes, and `memory` a second from memory.
@@ -40,7 +40,7 @@ class Limits:
     def seconds(self, case: Case) -> float:
         """The least time of a case: its multiply-adds, or its bytes through the last level of cache if it is depthwise.
 
-        float64 has half as many lanes.  bfloat16 and half are held against the float32 rate.
+        float64 has half as many lanes.  bfloat16 and half are compared with the float32 rate.
         """
         computing = case.flops / self.flops * (2 if case.dtype == "float64" else 1)
         return computing if case.kind == "dense" else max(computing, case.bytes / self.bytes)
@@ -62,7 +62,7 @@ def measure(threads: int) -> Limits:
 
 
 def pace(threads: int, seconds: dict[str, float]) -> Limits:
-    """The rates of threads that took so many seconds for each of the `VARIANTS`."""
+    """Return the rates of threads that took `seconds` for each of the `VARIANTS`."""
     machine = toolchain.host().machine
     lanes = machine.vector_bytes // 4
     multiply, read = (seconds[name] for name in VARIANTS)
@@ -71,7 +71,7 @@ def pace(threads: int, seconds: dict[str, float]) -> Limits:
 
 
 def _near(machine: Machine) -> int:
-    """The size of an array that lies in the last level of cache and not in the one before."""
+    """Return the size of an array that fits in the last level of cache and not in the one before."""
     return max(machine.l3.size // 8, 2 * machine.l2.size)
 
 

@@ -1,4 +1,4 @@
-"""Whole models beside ONNX Runtime: right or wrong at two sizes each, time in turns, time until ready, memory."""
+"""Whole models compared with ONNX Runtime: correctness at two sizes each, time in turns, time until ready, memory."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _resized(entry: Input, axis: int, size: int) -> Input:
 
 
 def show_changing(console: Console, rows: Sequence[Row]) -> bool:
-    """How many were right, how many programs and how much memory there was in the end; whether all is well."""
+    """Print the numbers of correct models and of programs, and the final memory; return True if all is well."""
     bad = [row for row in rows if row.state not in ("right", "runs")]
     for row in bad:
         why = row.refused or row.wrong
@@ -174,13 +174,13 @@ def measure(row: Row, case: dict[str, Any], workers: dict[str, Worker], rounds: 
 
 
 def load(path: Path) -> Results:
-    """What `protocol.save` wrote of a model."""
+    """Load the results of a model that `protocol.save` wrote."""
     with np.load(path) as file:
         return {str(name): file[f"arr_{number}"] for number, name in enumerate(file["names"])}
 
 
 def difference(ours: Results, theirs: Results) -> str:
-    """What is wrong with our results; empty if nothing is."""
+    """Return the error of our results; empty if there is none."""
     if list(ours) != list(theirs):
         return f"results {', '.join(ours)} instead of {', '.join(theirs)}"
     return "; ".join(f"{name}: {why}" for name in ours if (why := _unlike(ours[name], theirs[name])))
@@ -202,7 +202,7 @@ def _unlike(own: Array, right: Array) -> str:
 
 
 def losses_first(rows: Sequence[Row]) -> list[Row]:
-    """Wrong and refused ones, then the slowest beside the peer."""
+    """Return wrong and refused ones, then the slowest compared with the peer."""
     order = {"wrong": 0, "refused": 1, "runs": 2, "right": 3}
     return sorted(rows, key=lambda r: (order[r.state], r.ratio or 0.0, r.model, r.size))
 

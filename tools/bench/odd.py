@@ -1,4 +1,4 @@
-"""Layers that stand in no table, made from a seed: what was measured on them anyone can measure again."""
+"""Layers that are in no table, made from a seed: anyone can measure them again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OFTEN = (8, 16, 24, 40, 64)
 
 
 def odd_layers(count: int, seed: int) -> list[Layer]:
-    """As many layers, six sorts of them in turn; the first ones of a seed are the same, however many are asked for."""
+    """Return `count` layers, six sorts of them in turn; for any count, those of a seed begin alike."""
     rng = random.Random(seed)
     return [_named(number, sort(rng)) for number, sort in enumerate(islice(_sorts(), count))]
 
@@ -26,7 +26,7 @@ def _sorts() -> Iterator[Callable[[random.Random], Layer]]:
 
 
 def _named(number: int, layer: Layer) -> Layer:
-    """A name that tells the sizes: image, channels, filters (m: for each channel), window, stride, groups."""
+    """Return a name that shows the sizes: image, channels, filters (m: for each channel), window, stride, groups."""
     outputs = f"m{layer['channel_multiplier']}" if layer["kind"] == "depthwise" else str(layer["out_channels"])
     image, window = (f"{layer['in_height']}x{layer['in_width']}", f"{layer['filter_height']}x{layer['filter_width']}")
     groups = f"g{layer['groups']}" if "groups" in layer else ""
@@ -35,7 +35,7 @@ def _named(number: int, layer: Layer) -> Layer:
 
 
 def _sized(rng: random.Random, height: int, width: int, taps: tuple[int, int], stride: int) -> Layer:
-    """An image that a window of so many taps fits into."""
+    """Return a layer whose image is large enough for a window of these taps."""
     return {
         "in_height": max(height, taps[0]),
         "in_width": max(width, taps[1]),

@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 SPEC = ROOT / "tools" / "common_ops.op"
 """The ops of `CASES`."""
 MODULE = ROOT / "generated" / "onnx_ops.py"
-"""Those of `ONNX`."""
+"""Module of the rows `ONNX`."""
 
 CASES: tuple[tuple[str, tuple[tuple[int, ...], ...]], ...] = (
     ("mat_mul", ((512, 512), (512, 512))),
@@ -68,12 +68,12 @@ class OpRow:
 
     @property
     def name(self) -> str:
-        """How the row is printed."""
+        """Return the printed name of the row."""
         return " ".join((self.op, *self.tensors, *(f"{n}={_plain(v)}" for n, v in self.attributes)))
 
     @property
     def case(self) -> dict[str, Any]:
-        """As workers are asked for it."""
+        """Return the request form of the row for workers."""
         attributes = dict(self.attributes)
         return {"module": self.module, "op": self.op, "tensors": self.tensors, "attributes": attributes} | (
             {"together": True} if self.together else {}

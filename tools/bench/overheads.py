@@ -1,4 +1,4 @@
-"""What is not computing: a tiny call, a first call, building a kernel, generating, importing.  In fresh processes."""
+"""Overheads besides computing: a tiny call, a first call, building, generating, importing.  In fresh processes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ FIRST_CALLS = Path(__file__).resolve().parent / "workers" / "first_calls.py"
 
 
 def tiny_calls(contestants: Sequence[Contestant], rounds: int) -> list[Overhead]:
-    """The time of a call that computes next to nothing; ours should take no longer than PyTorch's in the same run."""
+    """Return the time of a call that computes next to nothing; ours should take no longer than PyTorch's in the same
+    run.
+    """
     row = measure(TINY, 1, contestants, Tensors(), 3 * rounds)
     for title, reason in row.refused.items():
         print(f"refused by {title}: a tiny call: {reason}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Which libraries there are to compare with, and in which interpreters: from options, the environment, or beside us."""
+"""The libraries for comparison, and their interpreters: from options, the environment, or our own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ VARIABLE = "BENCH_PEERS"
 
 @dataclass(frozen=True)
 class Kind:
-    """A library that can be compared: what people call it, the module it is, the worker that runs it."""
+    """A library for comparison: people's name for it, its module, the worker that runs it."""
 
     title: str
     module: str
@@ -40,7 +40,7 @@ class Peer:
 
 @dataclass(frozen=True)
 class Found:
-    """The libraries that are there, and of each that is not, why."""
+    """The libraries found, and the reasons for the others."""
 
     peers: tuple[Peer, ...]
     absent: dict[str, str]
@@ -51,7 +51,9 @@ class PeerError(Exception):
 
 
 def find(options: Sequence[str], environment: str = "") -> Found:
-    """Looks where it is told to: `NAME=PYTHON` for one library, `PYTHON` for all; by default in this interpreter."""
+    """Look for libraries in the given places: `NAME=PYTHON` for one library, `PYTHON` for all; by default in this
+    interpreter.
+    """
     named, anywhere = _read(options or [p for p in environment.split(",") if p])
     if not named and not anywhere:
         anywhere = [sys.executable]
@@ -83,7 +85,7 @@ def _read(options: Iterable[str]) -> tuple[dict[str, str], list[str]]:
 
 
 def importable(python: str, module: str) -> bool:
-    """Whether that interpreter is there and finds the module (without importing it)."""
+    """Return True if that interpreter exists and finds the module (without importing it)."""
     test = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({module!r}) is None)"
     try:
         return subprocess.run([python, "-c", test], check=False, capture_output=True).returncode == 0

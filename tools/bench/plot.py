@@ -17,11 +17,11 @@ OWN, PEER = "#0b6e4f", "#b0b7bd"
 
 
 class PlotError(Exception):
-    """There is nothing to draw with, or not in that format."""
+    """A plot is impossible without the package, or in that format."""
 
 
 def check(path: Path) -> None:
-    """Says before anything is measured that it could not be drawn.  Raises PlotError."""
+    """Raise PlotError, before anything is measured, if a plot is impossible."""
     if path.suffix not in FORMATS:
         raise PlotError(f"expected a name that ends with {' or '.join(FORMATS)}, given {path.name}")
     try:

@@ -119,7 +119,7 @@ def show_losses(console: Console, results: Results) -> None:
 
 
 def busy(load: float, processors: int) -> str | None:
-    """What to say of a machine that others use at the same time; one process of ours is always there."""
+    """Return a note on a machine that others use at the same time; one process of ours is always there."""
     if load <= 1.5:
         return None
     return f"others use this machine (load {load:.1f}, {processors} processors): the times are not to be trusted"
@@ -156,7 +156,7 @@ def duration(seconds: float) -> str:
 
 
 def show_refusals(console: Console, rows: Sequence[Row]) -> None:
-    """What could not be done, and results that differ: each reason once a line, so that nothing hides in a table."""
+    """Print refusals and results that differ: each reason once a line, so that a table does not hide any."""
     reasons: dict[str, list[str]] = {}
     for row in rows:
         where = f"{row.case.name}, {row.threads} threads"

@@ -1,4 +1,4 @@
-"""What a sitting found, as data: in memory, and in the JSON file that later runs are compared with."""
+"""Results of a sitting, as data: in memory, and in the JSON file for comparison with later runs."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class ResultsError(Exception):
 class Row:
     """A case on a number of threads: the median seconds of a call for each contestant that did it, in order.
 
-    `spread` is the distance of the quartiles over the median.  `refused` holds why a contestant could not; `disagree`
-    the largest difference from our result of those that differ by more than rounding explains.  `pace` is what the
-    machine did in the same turns, in the median; without one the limits of the sitting stand for it.
+    `spread` is the distance of the quartiles over the median.  `refused` holds the reasons of contestants that could
+    not.  `disagree` has the largest difference from our result for those that differ by more than rounding explains.
+    `pace` are the machine's rates in the same turns, in the median; without one the limits of the sitting are used.
     """
 
     case: Case
@@ -55,7 +55,9 @@ class Overhead:
 
 @dataclass(frozen=True)
 class Results:
-    """`own` is our title among a row's; `peers` the others'; `absent` says why a library did not take part."""
+    """`own` is our title among a row's; `peers` the others'; `absent` has the reasons of libraries that did not take
+    part.
+    """
 
     rows: tuple[Row, ...]
     limits: tuple[Limits, ...]
@@ -77,10 +79,10 @@ class Results:
         return next(limit for limit in self.limits if limit.threads == row.threads)
 
     def joined(self, later: Results) -> Results:
-        """With another sitting's rows and overheads, which replace those of the same name.
+        """Return these results with another sitting's rows and overheads, which replace those of the same name.
 
-        Of the limits the higher is taken: what a machine could do once, it can do.  Raises ResultsError if arguments
-        began elsewhere then.
+        The higher of the limits is taken: a rate that a machine reached once is possible.  Raises ResultsError if the
+        arguments' offset differs.
         """
         places = {r.versions.get(PLACE) for r in (self, later)}
         if len(places) > 1:
@@ -113,7 +115,7 @@ def write_json(path: Path, results: Results) -> None:
 
 
 def read_json(path: Path) -> Results:
-    """What `write_json` wrote.  Raises ResultsError."""
+    """Read the file of `write_json`.  Raises ResultsError."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         if document["format"] != FORMAT:

@@ -20,7 +20,7 @@ Times: TypeAlias = dict[str, list[float]]
 ROUNDING: dict[DType, float] = {"float32": 2.0**-24, "float64": 2.0**-53, "bfloat16": 2.0**-8, "float16": 2.0**-11}
 """The unit roundoff of each type."""
 SUMMING: dict[DType, float] = {"float32": 2.0**-24, "float64": 2.0**-53, "bfloat16": 2.0**-24, "float16": 2.0**-24}
-"""That of the type in which sums are made."""
+"""Unit roundoff of the type in which sums are made."""
 
 LONG = 0.015
 """Seconds of a call from which one sample a turn is enough."""
@@ -66,7 +66,7 @@ def measure(
 
 
 def _take_turns(ready: dict[str, Contestant], refused: dict[str, str], rounds: int, samples: dict[str, int]) -> Times:
-    """Each contestant's samples; each round begins with another of them.  One that fails is no longer ready."""
+    """Return each contestant's samples; each round begins with another of them.  One that fails is no longer ready."""
     taken: Times = {title: [] for title in ready}
     order = list(ready)
     for turn in range(rounds if ready else 0):

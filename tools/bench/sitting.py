@@ -21,7 +21,7 @@ from tools.bench.session import measure
 
 @dataclass(frozen=True)
 class Options:
-    """What is measured, and how long."""
+    """Options of the measurements and their duration."""
 
     cases: tuple[Case, ...]
     threads: tuple[int, ...]
@@ -29,12 +29,12 @@ class Options:
     tensors: Tensors
     module: Path
     overheads: int
-    """How many times each overhead is measured; 0: none of them."""
+    """Number of measurements of each overhead; 0: none of them."""
 
 
 @dataclass(frozen=True)
 class Team:
-    """The contestants on a number of threads, ours first, and why others are missing."""
+    """The contestants on a number of threads, ours first, and the reasons why others are missing."""
 
     contestants: tuple[Contestant, ...]
     versions: dict[str, str]

@@ -1,4 +1,4 @@
-"""What the rows come to: speed against each peer and the best of them, share of the limit, means over groups."""
+"""Summary of the rows: speed against each peer and the best of them, share of the limit, means over groups."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tools.bench.results import Results, Row
 
 
 def speedup(row: Row, own: str, peer: str) -> float | None:
-    """How many times as fast as the peer we are: above 1 we are faster."""
+    """Return our speed over the peer's: above 1 we are faster."""
     if own not in row.seconds or peer not in row.seconds:
         return None
     return row.seconds[peer] / row.seconds[own]
@@ -35,7 +35,7 @@ def share(results: Results, row: Row) -> float | None:
 
 
 def share_meanwhile(results: Results, row: Row) -> float | None:
-    """Of what the machine could do while the row was measured: others who use it slow both."""
+    """Return the share of the machine's rate while the row was measured: others who use it slow both."""
     return results.least_meanwhile(row) / row.seconds[results.own] if results.own in row.seconds else None
 
 
@@ -62,7 +62,7 @@ def geometric_mean(values: Iterable[float | None]) -> float | None:
 
 @dataclass(frozen=True)
 class Group:
-    """Rows of one sort: what they are, as columns, and the rows."""
+    """Rows of one sort: their description, as columns, and the rows."""
 
     words: tuple[str, ...]
     rows: tuple[Row, ...]

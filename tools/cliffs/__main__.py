@@ -20,7 +20,7 @@ from tools.cliffs.sizes import SIZES
 
 KINDS: Mapping[str, tuple[Maker, ...]] = {"forms": FORMS, "graphs": (fused,), "sizes": SIZES}
 SHORT = 2e-5
-"""Seconds: of the longer call, below which a ratio tells of calls and not of kernels."""
+"""Seconds of the longer call below which a ratio is about calls and not about kernels."""
 AGAIN = 1.3
 """A larger ratio is measured again: something else may have run meanwhile."""
 CLOSE = 1e-3

@@ -37,7 +37,7 @@ op Split {{
 
 
 def normalised(rng: random.Random) -> Pair:
-    """Channels normalised by a root that stands in the expression, or was taken before."""
+    """Return channels normalised by a root that is in the expression, or was computed before."""
     text = f"""
 op Natural {{
   {HEAD}
@@ -63,7 +63,7 @@ op Split {{
 
 
 def torus(rng: random.Random) -> Pair:
-    """A stencil whose places wrap, beside one whose border is 0."""
+    """Return a stencil whose places wrap, and one whose border is 0."""
     shifts = rng.sample([-3, -2, -1, 1, 2, 3], rng.choice([2, 3]))
     places = list(zip(shifts, shifts[::-1], strict=True))
     wrapped = " + ".join(f"x[(i + {a}) % rows, (j + {b}) % columns]" for a, b in places)
@@ -148,7 +148,7 @@ MOVES = {
 
 
 def moves(rng: random.Random) -> Pair:
-    """Elements read at other places, beside a copy of as many."""
+    """Return elements read at other places, and a copy of as many."""
     name = rng.choice(sorted(MOVES))
     columns, value = MOVES[name]
     tensors = f"{HEAD}\n  input x: T[rows, columns]\n  output y: T[rows, {columns}]\n  y[i, j] = {value}"

@@ -13,7 +13,7 @@ from tools.cliffs.pairs import Array, Pair, drawn
 
 SPECS = Path(__file__).resolve().parents[2] / "specs" / "onnx" / "onnx_ops.op"
 Step = tuple[str, Callable[..., Any]]
-"""An operation by its name; its further arguments are the extra inputs that were drawn for it."""
+"""An operation by its name; its further arguments are its random extra inputs."""
 
 
 @cache
@@ -66,7 +66,7 @@ def _composed(steps: Sequence[Callable[..., Any]], counts: Sequence[int]) -> Cal
 
 
 def _step(rng: random.Random, shape: tuple[int, ...]) -> tuple[Step, list[Array], tuple[int, ...]]:
-    """An operation on maps, what else it takes, and the shape of its result."""
+    """Return an operation on maps, its extra inputs, and the shape of its result."""
     o, (batch, channels, height, width) = onnx(), shape
     kind = rng.choice(
         ["relu", "gelu", "add", "slice add", "conv", "strided gradient", "pool", "softmax", "mean", "pad"]

@@ -1,4 +1,4 @@
-"""How well a result agrees with its float64 reference, in units of what rounding allows."""
+"""Agreement of a result with its float64 reference, in units of the rounding that is allowed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def relative_error(result: Array, expected: Sums, dtype: str, roundings: int = 8
     """The largest |result - value| over u * |value| + roundings * ua * (the sum of the terms' absolute values).
 
     u is the unit roundoff of `dtype`, ua that of the type in which its sums are accumulated.  Among denormals, which
-    are equally far apart, half that distance stands for u * |value|.  A sum of n terms makes n roundings; for random
+    are equally far apart, half that distance replaces u * |value|.  A sum of n terms makes n roundings; for random
     terms they cancel, so that 8 are enough.  Integers must be equal.
     """
     values = expected.values

@@ -1,4 +1,4 @@
-"""What is done to the photograph: each effect is one call of a generated op."""
+"""Effects on the photograph: each is one call of a generated op."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Effect:
 
     Stride and dilation are the same along both dimensions.
 
-    `show` makes of the result [height, width, channels] what is drawn.
+    `show` turns the result [height, width, channels] into the drawn picture.
     """
 
     title: str
@@ -35,7 +35,7 @@ class Effect:
 
     @property
     def terms(self) -> int:
-        """How many terms each sum has."""
+        """Return the number of terms of each sum."""
         sizes = self.weights.shape[: 3 if self.op == "dense" else 2]
         return math.prod(int(n) for n in sizes)
 
@@ -54,7 +54,7 @@ class Effect:
         return [1, value, value, 1] if self.data_format == "NHWC" else [1, 1, value, value]
 
     def picture(self, result: Array) -> Array:
-        """What is drawn: the result's one image, [height, width, channels] in 0..1."""
+        """Return the drawn picture: the result's one image, [height, width, channels] in 0..1."""
         image = result[0].transpose(1, 2, 0) if self.data_format == "NCHW" else result[0]
         drawn: Array = np.clip(self.show(image.astype(np.float32)), 0, 1)
         return drawn
@@ -98,7 +98,7 @@ def _sobel_pair() -> npt.NDArray[np.float64]:
 
 
 def _length(slopes: Array) -> Array:
-    """The length of the two slopes that stand side by side for each channel."""
+    """Return the length of the two slopes of each channel, which are neighbours."""
     pairs = slopes.reshape(*slopes.shape[:2], 3, 2)
     length: Array = np.sqrt((pairs**2).sum(axis=-1)) / 2
     return length

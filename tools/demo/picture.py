@@ -22,7 +22,7 @@ def photograph() -> npt.NDArray[np.float64]:
 
 
 def save_sheet(path: Path, panels: Sequence[tuple[str, Array]]) -> None:
-    """Draw the panels, three a row, each under its title and the size of what it shows."""
+    """Draw the panels, three a row, each under its title and the size of its picture."""
     rows = -(-len(panels) // 3)
     figure = _drawn(panels, rows, 3, 4.9)
     figure.savefig(path, dpi=80, metadata={"Software": "opgen demo"})
@@ -39,7 +39,7 @@ ROW = 5
 
 
 def _drawn(panels: Sequence[tuple[str, Array]], rows: int, columns: int, height: float) -> Any:
-    """A figure of rows of panels, each so many inches high."""
+    """Return a figure of rows of panels, each `height` inches high."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -28,7 +28,7 @@ def agreements(ops: Mapping[str, Callable[..., Any]]) -> list[Agreement]:
 
 
 def worst_error(case: Case, result: Array) -> float:
-    """The largest error over what is allowed, where the reference is finite; 0 if nothing can be compared."""
+    """Return the largest error over the allowed one, where the reference is finite; 0 if no value can be compared."""
     found = result.astype(np.float64)
     if case.positions is not None:
         found = found.reshape(-1)[case.positions]

@@ -1,1 +1,1 @@
-"""The models that opgen is shown to run: where they come from, and what they are given."""
+"""The models that opgen is shown to run: their sources and their inputs."""

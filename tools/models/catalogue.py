@@ -34,11 +34,12 @@ class Network:
     kind: str
     opened: tuple[int, ...]
     traced: bool = False
-    """Whether PyTorch's older exporter writes it, which keeps batch statistics as nodes of their own; the newer one
-    folds them into weights.
+    """True if PyTorch's older exporter writes it.
+
+    That one keeps batch statistics as nodes of their own; the newer one folds them into weights.
     """
     outside: bool = False
-    """Whether the weights lie in a file of their own."""
+    """True if the weights are in a file of their own."""
 
 
 Source = Wheel | Light | Network
@@ -46,7 +47,7 @@ Source = Wheel | Light | Network
 
 @dataclass(frozen=True)
 class Entry:
-    """A model: its name, where it comes from, what it is, and its inputs at two sizes."""
+    """A model: its name, source, description, and its inputs at two sizes."""
 
     name: str
     source: Source

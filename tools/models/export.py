@@ -24,11 +24,11 @@ NETWORKS = {
 }
 
 AXES = {0: "batch", 1: "length", 2: "height", 3: "width"}
-"""What open dimensions are called."""
+"""Names of open dimensions."""
 
 
 def export(entry: Entry, source: Network, path: Path, seed: int) -> None:
-    """Writes the model (and beside it its weights, if they lie outside)."""
+    """Write the model (and next to it its weights, if they are external)."""
     torch.manual_seed(seed)
     network: nn.Module = randomised(NETWORKS[source.kind](), seed)
     names = [i.name for i in entry.sizes[1]]

@@ -91,7 +91,7 @@ class Gpt(nn.Module):
 
 
 class Lstm(nn.Module):
-    """Two layers of 256 over a sequence, and what the last step says."""
+    """Two layers of 256 over a sequence, and the output of the last step."""
 
     def __init__(self, inputs: int = 64, width: int = 256, classes: int = 10) -> None:
         super().__init__()

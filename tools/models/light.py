@@ -1,4 +1,4 @@
-"""The topologies in onnx's own wheel, whose weights are one number: random weights in its place, and an open batch."""
+"""The topologies in onnx's own wheel, whose weights are one number: with random weights, and an open batch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FOLDER = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 
 
 def load(name: str, seed: int) -> ModelProto:
-    """The topology with weights of its own and logits of a spread that tells classes apart."""
+    """Return the topology with weights of its own and logits of a spread that separates classes."""
     model = onnx.load(FOLDER / f"light_{name}.onnx")
     model.ir_version = 8  # from 4 on constants need not be inputs, too
     open_batch(model)
@@ -26,7 +26,7 @@ def load(name: str, seed: int) -> ModelProto:
 
 
 def open_batch(model: ModelProto) -> None:
-    """The first dimension of inputs and outputs is a symbol; shapes that begin with 1 keep what is there."""
+    """Make the first dimension of inputs and outputs a symbol; shapes that begin with 1 keep the input's dimension."""
     for value in (*_inputs(model), *model.graph.output):
         value.type.tensor_type.shape.dim[0].dim_param = "batch"
     shapes = {node.input[1] for node in model.graph.node if node.op_type == "Reshape"}
@@ -41,7 +41,7 @@ def _inputs(model: ModelProto) -> list[Any]:
 
 
 def fill(model: ModelProto, generator: np.random.Generator) -> None:
-    """Constants drawn at random in place of the nodes that fill shapes with one number."""
+    """Replace the nodes that fill shapes with one number by random constants."""
     known = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
     kept, shapes = [], set()
     for node in model.graph.node:
@@ -66,7 +66,7 @@ def _keep(values: Any, wanted: Callable[[str], bool]) -> None:
 
 
 def _use(model: ModelProto, name: str) -> tuple[str, int]:
-    """The operator that takes a constant, and as which input; what only changes its rank is looked through."""
+    """Return the operator that takes a constant, and the input's position, through nodes that only change its rank."""
     node = next(_takers(model, name))
     if node.op_type in ("Unsqueeze", "Reshape"):
         return _use(model, node.output[0])
@@ -86,7 +86,7 @@ def _draw(generator: np.random.Generator, shape: tuple[int, ...], op: str, place
 
 
 def _spread(model: ModelProto) -> None:
-    """Scales the last weights so that what goes into the last softmax has a standard deviation of 2."""
+    """Scale the last weights so that the input of the last softmax has a standard deviation of 2."""
     import onnxruntime  # so that what is above can be tested without it
 
     if (last := model.graph.node[-1]).op_type != "Softmax":
@@ -110,5 +110,5 @@ def _spread(model: ModelProto) -> None:
 
 
 def _origin(made: dict[str, NodeProto], name: str) -> str:
-    """The constant that a value is, looked at through what only changes its rank."""
+    """Return the constant behind a value, through nodes that only change its rank."""
     return _origin(made, made[name].input[0]) if name in made else name

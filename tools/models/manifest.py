@@ -1,4 +1,4 @@
-"""What a model is given: `NAME.json` beside `NAME.onnx`, with two sizes of inputs and how their values are drawn."""
+"""Inputs of a model: `NAME.json` beside `NAME.onnx`, with two sizes of inputs and the distribution of their values."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Inputs = tuple[Input, ...]
 
 @dataclass(frozen=True)
 class Manifest:
-    """A model's name and file, what it is, and its inputs at each size."""
+    """A model's name and file, its description, and its inputs at each size."""
 
     name: str
     model: Path
@@ -52,7 +52,7 @@ class Manifest:
 
 
 def write(manifest: Manifest) -> None:
-    """Beside the model."""
+    """Write the manifest next to the model."""
     sizes = [[asdict(i) for i in inputs] for inputs in manifest.sizes]
     value = {"model": manifest.model.name, "about": manifest.about, "sizes": sizes}
     path = manifest.model.with_name(f"{manifest.name}.json")

@@ -17,7 +17,7 @@ LONGEST = 60
 
 @dataclass
 class Use:
-    """What is seen of an operator: how many nodes in which models, and each attribute's and input's kinds."""
+    """Uses of an operator: the number of nodes by model, and each attribute's and input's kinds."""
 
     models: Counter[str] = field(default_factory=Counter)
     attributes: dict[str, Counter[str]] = field(default_factory=dict)
@@ -48,7 +48,7 @@ def counted(values: Counter[str]) -> str:
 
 
 def look(path: Path, uses: dict[tuple[str, str, int], Use]) -> None:
-    """Adds what a model uses."""
+    """Add a model's uses of operators."""
     model = onnx.load(path, load_external_data=False)
     opsets = {o.domain: o.version for o in model.opset_import}
     kinds = dict(_kinds(model))

@@ -12,7 +12,7 @@ from torch.nn.functional import max_pool2d
 def join(
     inputs: int, outputs: int, size: int = 1, stride: int = 1, groups: int = 1, act: type | None = nn.ReLU
 ) -> nn.Module:
-    """A convolution that keeps the size but for its stride, batch statistics, and what follows."""
+    """Return a convolution that keeps the size except for its stride, batch statistics, and an activation."""
     layers = [
         nn.Conv2d(inputs, outputs, size, stride, size // 2, groups=groups, bias=False),
         nn.BatchNorm2d(outputs),
@@ -22,7 +22,7 @@ def join(
 
 
 class Around(nn.Module):
-    """The sum of a block and what goes around it, and what follows."""
+    """The sum of a block and its shortcut, and an activation."""
 
     def __init__(self, block: nn.Module, way: nn.Module | None = None, then: nn.Module | None = None) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ def resnet50() -> nn.Module:
 
 
 class Squeeze(nn.Module):
-    """Channels scaled by what the whole picture says of them."""
+    """Channels scaled by factors computed from the whole picture."""
 
     def __init__(self, width: int, inner: int) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ def _mobile(inputs: int, outputs: int, grow: int, size: int, stride: int, act: t
 
 
 Row = tuple[int, int, int, int, int]
-"""How often the width grows, the size, the stride of the first, the width, and how many."""
+"""The growth of the width, the size, the stride of the first, the width, and the number of repeats."""
 
 MOBILE: tuple[Row, ...] = (
     (1, 3, 1, 16, 1), (6, 3, 2, 24, 2), (6, 3, 2, 32, 3), (6, 3, 2, 64, 4), (6, 3, 1, 96, 3), (6, 3, 2, 160, 3),
@@ -124,7 +124,7 @@ class Turned(nn.Module):
 
 
 class Scale(nn.Module):
-    """A number for each channel, which lies last."""
+    """A number for each channel, the last dimension."""
 
     def __init__(self, width: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The machine itself as a contestant: its variants do work of which the amount is known (`tools.bench.limits`)."""
+"""The machine itself as a contestant: its variants do a known amount of work (`tools.bench.limits`)."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def model(case: dict[str, Any], given: Given, shape: tuple[int, ...], kind: int,
 
 
 def output_padding(case: dict[str, Any]) -> list[int]:
-    """What the strided sizes leave open: rows and columns at the end."""
+    """Return the sizes that strides leave open: rows and columns at the end."""
     found = []
     for axis, (before, after) in zip(("height", "width"), same_padding(case), strict=True):
         windows = case["output_shape"][1 if axis == "height" else 2]

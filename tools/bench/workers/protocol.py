@@ -34,7 +34,7 @@ DRAWN: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "small": lambda x: x / 32,
     "unit": lambda x: np.clip(x / 4, -0.99, 0.99),
 }
-"""What is made of normal numbers, by the word of a row's tensor."""
+"""Transformations of normal numbers, by the word of a row's tensor."""
 MESSAGE = 400
 """Most characters of an error that are passed on."""
 SAMPLE_SECONDS = 0.001
@@ -63,7 +63,7 @@ class Given:
 
     @cached_property
     def inputs(self) -> list[np.ndarray]:
-        """Of an op that is no convolution, in the order of its arguments, as `op_rows.OpRow` tells."""
+        """Return the inputs of an op other than convolution, in the order of its arguments (see `op_rows.OpRow`)."""
         return [self._drawn(text, number) for number, text in enumerate(self._case["tensors"])]
 
     def _drawn(self, text: str, number: int) -> np.ndarray:
@@ -99,7 +99,7 @@ class Given:
 
 
 def placed(array: np.ndarray, offset: int) -> np.ndarray:
-    """A copy, C-contiguous, that begins so many bytes behind a cache line."""
+    """Return a C-contiguous copy that begins `offset` bytes after a cache line."""
     memory = np.empty(array.nbytes + 2 * LINE, np.uint8)
     begin = -memory.ctypes.data % LINE + offset
     found = memory[begin : begin + array.nbytes].view(array.dtype).reshape(array.shape)
@@ -114,11 +114,11 @@ def first(results: Any) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Call:
-    """A call that is ready: `run` does it and gives the library's result once it is there.
+    """A call that is ready: `run` does it and returns the library's result once it is there.
 
-    `read` makes of it a float32 or float64 array: images as [batch, height, width, channels], a filter as given.
-    A call that is `timed` gives the seconds that it took instead.  Of a model `read` gives all results by name.
-    `facts` are what was measured while it was made ready.
+    `read` makes of it a float32 or float64 array: images as [batch, height, width, channels], a filter as given.  A
+    call that is `timed` returns its seconds instead.  For a model `read` returns all results by name.  `facts` were
+    measured while the call was made ready.
     """
 
     run: Callable[[], Any]
@@ -128,14 +128,14 @@ class Call:
 
 
 class Library:
-    """What a worker provides: its name and version, its variants, and how to make a call ready."""
+    """A worker's library: its name and version, its variants, and the function that makes a call ready."""
 
     name = ""
     version = ""
     variants: tuple[str, ...] = ()
 
     def prepare(self, variant: str, case: dict[str, Any], given: Given) -> Call:
-        """The call of a case; whatever it raises is taken as a refusal."""
+        """Return the call of a case; any error counts as a refusal."""
         raise NotImplementedError
 
 
@@ -205,7 +205,7 @@ def in_a_line(text: str) -> str:
 
 
 def serve(library: Library, replies: int) -> None:
-    """Answers requests on a file descriptor until told to quit or stdin ends."""
+    """Answer requests on a file descriptor until one says quit or stdin ends."""
     state: dict[str, Prepared] = {}
     with os.fdopen(replies, "w", encoding="utf-8") as stream:
         for line in sys.stdin:

@@ -75,7 +75,7 @@ def _average(x: Tensor, kernel: list[int], strides: list[int], pads: list[int]) 
 
 
 _MODES = {"linear": ("linear", "bilinear", "trilinear"), "cubic": ("", "bicubic", "")}
-"""Those that PyTorch names by the number of dimensions, from one on."""
+"""Modes that PyTorch names by the number of dimensions, from one on."""
 
 
 def _resize(x: Tensor, mode: str = "nearest", antialias: bool = False, **given: Any) -> Tensor:
@@ -100,7 +100,7 @@ def _gru(x: Tensor, hidden: Tensor, weights: list[Tensor]) -> Tensor:
 
 
 def _gates(x: Tensor, tensors: tuple[Tensor, ...], order: tuple[int, ...]) -> tuple[Tensor, list[Tensor]]:
-    """The first state, and weights whose gates have PyTorch's order rather than ONNX's."""
+    """Return the first state, and weights whose gates have PyTorch's order rather than ONNX's."""
     w, r, bias = tensors
     halves = bias[0].chunk(2)
     parts = [torch.cat([t.chunk(len(order))[k] for k in order]) for t in (w[0], r[0], *halves)]
@@ -121,7 +121,7 @@ PREPARED: dict[str, Callable[..., tuple[list[Any], dict[str, Any]]]] = {
     "lstm": _prepared_lstm,
     "gru": _prepared_gru,
 }
-"""What is done with the arguments before calls are timed: weights that are ordered once."""
+"""Preparation of the arguments before calls are timed: weights that are ordered once."""
 
 ONNX: dict[str, Callable[..., Any]] = {
     **{name: getattr(torch, name) for name in ("exp", "tanh", "erf", "sigmoid", "cos", "tan", "atan", "sinh", "cosh")},

@@ -1,7 +1,7 @@
 """PyTorch as a contestant, with its images in either memory format.
 
-What depends on the filter only (its order in memory) is done before the clock starts.  So is padding where SAME is not
-the same on both sides, which PyTorch's convolution cannot do itself: both are in PyTorch's favour.
+Work that depends on the filter only (its order in memory) is done before the clock starts.  So is padding where SAME
+differs between the sides, which PyTorch's convolution cannot do itself: both are in PyTorch's favour.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def inference(work: Callable[[], torch.Tensor]) -> Callable[[], torch.Tensor]:
 
 
 def padded(case: dict[str, Any]) -> tuple[list[int], tuple[int, int]]:
-    """What to pad the images with beforehand (as `F.pad` has it), and the padding left for the convolution to do."""
+    """Return the padding of images in advance (as `F.pad` takes it), and the padding left to the convolution."""
     (top, bottom), (left, right) = same_padding(case)
     return ([0, 0, 0, 0], (top, left)) if (top, left) == (bottom, right) else ([left, right, top, bottom], (0, 0))
 
@@ -77,7 +77,7 @@ def images_shape(case: dict[str, Any]) -> list[int]:
 
 
 def crop(images: torch.Tensor, case: dict[str, Any]) -> torch.Tensor:
-    """Without what was padded beforehand."""
+    """Return the images without the padding added in advance."""
     left, _, top, _ = padded(case)[0]
     return images[:, :, top : top + case["in_height"], left : left + case["in_width"]]
 
