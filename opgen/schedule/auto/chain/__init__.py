@@ -1,1 +1,1 @@
-"""Nests that feed each other through memory."""
+"""Chains of loop nests that feed each other through memory."""

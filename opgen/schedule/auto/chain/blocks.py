@@ -1,4 +1,4 @@
-"""The blocks in which a chain of nests is computed, and how large they are."""
+"""Blocks in which a chain of loop nests is computed, and their sizes."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from opgen.schedule.steps import ComputeAt, Parallel, Split, Step
 
 
 class _Chosen(NamedTuple):
-    """The seconds that memory takes less; the loop of which some iterations make a block, and how many; the
-    intermediates that are made in blocks.
+    """The best blocks: `gain` in seconds of memory time, a loop and its iterations per block, the moved
+    intermediates.
     """
 
     gain: float
@@ -30,7 +30,7 @@ class _Chosen(NamedTuple):
 
 @dataclass(frozen=True)
 class Blocks:
-    """The last nest of a chain and its outer loops."""
+    """The last loop nest of a chain and its outer loops."""
 
     last: Nest
     loops: tuple[str, ...]
@@ -39,17 +39,20 @@ class Blocks:
 
     @cached_property
     def best(self) -> tuple[int, int] | None:
-        """The loop of which some iterations make a block, and how many; None if one block of everything is best."""
+        """Return the loop to cut and its iterations per block; None if one block of everything is best."""
         return self._chosen.best
 
     @property
     def gain(self) -> float:
-        """The seconds that memory takes less than in one block of everything."""
+        """Return the seconds of memory time that blocks save over one block of everything."""
         return self._chosen.gain
 
     @cached_property
     def _chosen(self) -> _Chosen:
-        """The blocks that gain most, of those of the intermediates that move on with at least so many loops."""
+        """Return the best blocks.
+
+        Each number of outer loops is tried, with the intermediates that follow at least so many.
+        """
         found = _Chosen(0, None, ())
         for depth in sorted(set(self._movable.values())):
             moved = tuple(b for b, own in self._movable.items() if own >= depth)
@@ -60,7 +63,7 @@ class Blocks:
         return found
 
     def run(self, trial: Trial) -> bool:
-        """Make the best blocks, and the intermediates in them; False if there are none, or it is illegal."""
+        """Make the best blocks, and the intermediates in them; return False if there are none, or it is illegal."""
         if self.best is None:
             return False
         level, size = self.best
@@ -83,20 +86,23 @@ class Blocks:
 
     @property
     def _moved(self) -> tuple[str, ...]:
-        """The intermediates that are made in blocks, each after its readers."""
+        """Return the intermediates that are made in blocks, each after its readers."""
         return self._chosen.moved
 
     @cached_property
     def _movable(self) -> dict[str, int]:
-        """The intermediates that could be made in blocks, each after its readers; with how many of the outer loops each
-        moves on.
+        """Return the intermediates that could be made in blocks, each after its readers.
+
+        The value is the number of outer loops that each follows.
         """
         followed = {b: [n in own for n in self.loops] for b, own in self._followers.items()}
         return {b: [*moves, False].index(False) for b, moves in followed.items() if any(moves[:1])}
 
     @cached_property
     def _followers(self) -> dict[str, dict[str, str]]:
-        """For each buffer of the chain, the last first, which of its nest's loops an outer loop decides on."""
+        """Return, for each buffer of the chain, the last first, the loop of its writer that each outer loop decides
+        on.
+        """
         found: dict[str, dict[str, str]] = {}
         for buffer in reversed(self.sources.writers):
             followed = [self._followed_by(buffer, r, found) for r in self.sources.readers.get(buffer, [self.last])]
@@ -104,12 +110,12 @@ class Blocks:
         return found
 
     def _followed_by(self, buffer: str, reader: Nest, found: dict[str, dict[str, str]]) -> dict[str, str]:
-        """As `_followed`, of a reader that is the last nest or makes one of the buffers that were `found`."""
+        """Return the result of `_followed` for a reader that is the last loop nest or makes a buffer in `found`."""
         own = {n: n for n in self.loops} if reader is self.last else found.get(self.sources.made_by(reader) or "", {})
         return self._followed(buffer, reader, own)
 
     def _followed(self, buffer: str, reader: Nest, loops: dict[str, str]) -> dict[str, str]:
-        """For each outer loop that decides which part of an intermediate is read: the loop that makes that part."""
+        """Return the loop that makes the part of an intermediate that each outer loop decides on."""
         found: dict[str, str] = {}
         for load in (e for e in self.sources.reads(reader) if e.buffer == buffer):
             for outer, loop in loops.items():
@@ -122,7 +128,7 @@ class Blocks:
     # How large ----------------------------------------------------------------------------------------
 
     def _best(self, moved: tuple[str, ...], depth: int) -> tuple[float, tuple[int, int]]:
-        """Seconds; the loop, and the iterations of it that make a block: (-1, 1) for one block of everything."""
+        """Return the seconds, and the loop and its iterations per block: (-1, 1) for one block of everything."""
         best = self._seconds(moved, 1), (-1, 1)
         for level in range(depth):
             extent = self._extents[level]
@@ -133,10 +139,11 @@ class Blocks:
         return best
 
     def _seconds(self, moved: tuple[str, ...], blocks: int) -> float:
-        """The time that memory takes: intermediates are written and read, what serves all blocks is read by each.
+        """Return the time that memory takes.
 
-        Beyond the second cache a line that is written is read before, and written back later; some lines are there
-        before blocks are as large as it.
+        Intermediates are written and read; data that serves all blocks is read by each.  Beyond the second cache a
+        written line is first read, and written back later.  Some of this begins before blocks are as large as the
+        cache.
         """
         piece, shared = sum(map(self._size, moved)) / blocks, self._shared(moved)
         second = self.machine.l2.size
@@ -149,22 +156,22 @@ class Blocks:
 
     @cached_property
     def _memory(self) -> Memory:
-        """Where parts of a block are found: all of the second cache is for it."""
+        """Return a memory model in which a block may use all of the second cache."""
         return Memory(self.machine, Shares(0, 1, FOUND_SUMS))
 
     def _rate(self, size: float) -> float:
         return self._memory.rate(size)
 
     def _rate_of_made(self, size: float) -> float:
-        """The rate of intermediates from beyond the second cache."""
+        """Return the bandwidth for intermediates from beyond the second cache."""
         return min(self._rate(size), MADE * self.machine.memory_bytes_per_second)
 
     def _size(self, buffer: str) -> int:
-        """The bytes of a buffer."""
+        """Return the bytes of a buffer."""
         return self.sources.size(buffer)
 
     def _shared(self, moved: tuple[str, ...]) -> int:
-        """The bytes that a block reads and that are the same for all blocks."""
+        """Return the bytes that a block reads and that are the same for all blocks."""
         found: set[str] = set()
         for buffer in moved:
             loop = self._followers[buffer][self.loops[0]]

@@ -1,8 +1,7 @@
-"""Chains of nests: intermediates made where they are used.
+"""Chains of loop nests: intermediates are computed where they are used.
 
-Around the last nest of a chain stands a loop over blocks (`blocks.py`), in each of which what the block needs of the
-intermediates is made, used and forgotten, so that it stays in the second cache.  All other nests are scheduled each by
-itself.
+A loop over blocks (`blocks.py`) goes around the last loop nest of a chain.  Each block makes, uses and discards its
+part of the intermediates, so that this stays in the second cache.  All other loop nests are scheduled separately.
 """
 
 from __future__ import annotations
@@ -23,17 +22,17 @@ from opgen.schedule.steps import Reorder
 
 
 def has_intermediates(kernel: Kernel) -> bool:
-    """Whether nests feed each other through memory."""
+    """Return True if loop nests feed each other through memory."""
     return any(s.space == "heap" for s in allocs_in(kernel.body))
 
 
 def is_short(kernel: Kernel) -> bool:
-    """Whether nests are few enough to be looked at together."""
+    """Return True if there are few enough loop nests to be considered together."""
     return len(outermost(kernel.body)[1]) <= CHAIN_LONGEST
 
 
 def is_chain(kernel: Kernel, machine: Machine) -> bool:
-    """Whether nests feed each other so that they are better scheduled together."""
+    """Return True if loop nests feed each other so that they are better scheduled together."""
     if not has_intermediates(kernel):
         return False
     sources = Sources(kernel)
@@ -43,7 +42,7 @@ def is_chain(kernel: Kernel, machine: Machine) -> bool:
 
 
 def schedule_chain(trial: Trial, machine: Machine, alone: Callable[[Nest], None]) -> None:
-    """Schedule all nests, the last first; `alone` schedules one by itself."""
+    """Schedule all loop nests, the last first; `alone` schedules a single one."""
     sources = Sources(trial.kernel)
     summed = _gain_of_sums(sources, machine) > _gain(sources, machine)
     for nest in reversed(sources.nests):
@@ -58,7 +57,10 @@ def schedule_chain(trial: Trial, machine: Machine, alone: Callable[[Nest], None]
 
 
 def _in_blocks(find: _Find, trial: Trial, machine: Machine) -> None:
-    """Blocks around the last nest; where its results lie across what it reads, lanes will follow what it reads."""
+    """Make blocks around the last loop nest.
+
+    If its results are transposed relative to its reads, lanes will follow the reads.
+    """
     sources = Sources(trial.kernel)
     last = find(sources.nests)
     across = loop_of_reads(last) if last is not None else None
@@ -70,7 +72,7 @@ def _in_blocks(find: _Find, trial: Trial, machine: Machine) -> None:
 
 
 def _with_inside(nest: Nest, loop: str) -> Reorder:
-    """The loops of a nest, one of them innermost."""
+    """Return the step that moves a loop of a loop nest innermost."""
     return Reorder((*(n for n in nest.names if n != loop), loop))
 
 
@@ -83,19 +85,19 @@ def _summed_in_blocks(find: _Find, trial: Trial, machine: Machine) -> None:
 
 
 def _gain(sources: Sources, machine: Machine) -> float:
-    """What is gained by blocks around the last nests, in seconds."""
+    """Return the seconds gained by blocks around the last loop nests."""
     ends = (nest for nest in sources.nests if _is_last(nest, sources))
     return max((_blocks(nest, sources, machine).gain for nest in ends), default=0)
 
 
 def _gain_of_sums(sources: Sources, machine: Machine) -> float:
-    """What is gained by blocks around nests that sum intermediates."""
+    """Return the seconds gained by blocks around loop nests that sum intermediates."""
     found = (SumBlocks.of(nest, sources, machine) for nest in sources.nests)
     return max((blocks.gain for blocks in found if blocks is not None), default=0)
 
 
 def _is_last(nest: Nest, sources: Sources) -> bool:
-    """Whether a nest ends a chain: it reads intermediates and writes a result."""
+    """Return True if a loop nest ends a chain: it reads intermediates and writes a result."""
     return sources.made_by(nest) is None and any(e.buffer in sources.writers for e in nest.outside_loads)
 
 
@@ -106,10 +108,10 @@ def _blocks(nest: Nest, sources: Sources, machine: Machine) -> Blocks:
 
 @dataclass(frozen=True)
 class _Find:
-    """A nest, by its loops (of which splitting leaves some), or else by the intermediate that it writes: if a sum was
-    divided, another nest adds up its parts.
+    """Search for a loop nest by its loops, some of which survive splitting, or else by the intermediate that it writes.
 
-    None if there is no such nest any more: of one element nothing is left that a loop could run over.
+    The latter is needed if a sum was divided, and another loop nest adds up its parts.  The result is None if the loop
+    nest is gone: for one element no loop is left.
     """
 
     buffer: str | None

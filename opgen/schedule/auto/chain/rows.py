@@ -1,7 +1,7 @@
-"""Chains in which each row goes its own way, as where rows are normalised.
+"""Chains in which rows are independent, as in normalisation of rows.
 
-Around all nests stands one loop over rows, in which what the last nest needs of the intermediates is made, so that a
-row comes from afar once, and all but the first pass over it find it in the first cache.
+One loop over rows goes around all loop nests.  It holds the parts of the intermediates that the last one needs.  A row
+is therefore fetched from memory once, and all passes over it but the first find it in the first cache.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from opgen.schedule.steps import ComputeAt, Parallel
 
 @dataclass(frozen=True)
 class RowChain:
-    """The nests of a kernel, the last of them with the loops over `rows`; `followers` are those of the others."""
+    """Loop nests of a kernel; `rows` are loops of the last one, and `followers` the matching loops of the others."""
 
     sources: Sources
     last: Nest
@@ -36,7 +36,7 @@ class RowChain:
 
     @staticmethod
     def of(sources: Sources, machine: Machine) -> RowChain | None:
-        """The rows of a chain, if all nests have their part in each, and none has more than its part."""
+        """Return the rows of a chain, if every loop nest splits exactly into them; else None."""
         nests = sources.nests
         ends = [nest for nest in nests if sources.made_by(nest) is None]
         known = all(nest.extent(n) is not None for nest in nests for n in nest.names)
@@ -54,7 +54,7 @@ class RowChain:
         return None
 
     def run(self, trial: Trial, alone: Callable[[Nest], None]) -> bool:
-        """Make the loop over rows, and all that is in it; whether that was legal."""
+        """Make the loop over rows, and all that is in it; return False if that is illegal."""
         row, count = self.rows[-1], self.last.extent(self.rows[0]) or 1
         enough = count % self.machine.cores == 0 or count >= TURNS * self.machine.cores
         before = [Parallel(self.rows[0])] if enough or len(self.rows) == 1 else []
@@ -74,7 +74,7 @@ class RowChain:
         return True
 
     def _summed(self, nest: Nest, trial: Trial) -> None:
-        """A row's sum, if there is one, in lanes."""
+        """Compute a row's sum, if there is one, in lanes."""
         if not nest.inner_loops:
             return
         loop, lanes = nest.inner_loops[-1], lanes_of(nest, self.machine, None)
@@ -82,13 +82,17 @@ class RowChain:
         in_partial_sums(trial, loop.var, constant_extent(loop), partial, lanes, self.machine.latency)
 
     def _own(self, nest: Nest) -> list[str]:
-        """The loops of a nest within a row."""
+        """Return the loops of a loop nest within a row."""
         rows = self.followers[id(nest)].values()
         return [n for n in nest.names if n not in rows]
 
     @property
     def _pays(self) -> bool:
-        """Whether lanes go along rows in each nest, what rows have in common is near, and a row stays so."""
+        """Return True if rows pay.
+
+        Lanes must go along rows in each loop nest.  Data common to all rows, and a row itself, must stay in near
+        caches.
+        """
         nests, memory = self.sources.nests, Memory(self.machine)
         shared = {e.buffer for nest in nests for e in nest.outside_loads if self._common(nest, e)}
         read = {e.buffer for nest in nests for e in nest.outside_loads} | set(self.sources.writers)
@@ -111,7 +115,7 @@ class RowChain:
         return not nest.inner_loops or consecutive_terms(nest) is not None
 
     def _space(self, buffer: str) -> Space:
-        """Where a row of an intermediate waits."""
+        """Return the memory space that keeps a row of an intermediate."""
         rows = prod(self.last.extent(n) or 1 for n in self.rows)
         size = self._bytes(buffer) // rows
         if size == self.sources.element(buffer):
@@ -119,12 +123,14 @@ class RowChain:
         return "stack" if size <= self.machine.l1.size else "heap"
 
     def _bytes(self, buffer: str) -> int:
-        """The size of a buffer."""
+        """Return the bytes of a buffer."""
         return self.sources.size(buffer)
 
 
 def _followers(sources: Sources, last: Nest, rows: tuple[str, ...]) -> dict[int, dict[str, str]] | None:
-    """For each nest of a chain the loop that runs along each loop over rows of the last one; None if there is none."""
+    """Return, for each loop nest of a chain, the loop that matches each row loop of the last one; None if one lacks
+    it.
+    """
     found = {id(last): {n: n for n in rows}}
     for buffer in reversed(sources.writers):
         writer = sources.writers[buffer]
@@ -137,7 +143,7 @@ def _followers(sources: Sources, last: Nest, rows: tuple[str, ...]) -> dict[int,
 
 
 def _followed(sources: Sources, buffer: str, reader: Nest, loops: dict[str, str]) -> dict[str, str] | None:
-    """The loops that make the row of an intermediate that a reader's row reads; None if it reads others, too."""
+    """Return the loops that make the row that a reader's row reads; None if it also reads other rows."""
     found: dict[str, str] = {}
     for load in (e for e in reader.outside_loads if e.buffer == buffer):
         for row, loop in loops.items():

@@ -1,4 +1,4 @@
-"""The blocks in which a reduction is computed that sums intermediates of a chain."""
+"""Blocks for a reduction that sums intermediates of a chain."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from opgen.schedule.steps import Carry, ComputeAt, Divide, Parallel, Split, Step
 
 @dataclass(frozen=True)
 class SumBlocks(Blocks):
-    """A nest that reduces intermediates, and the loops of its reduction.
+    """A loop nest that reduces intermediates, and the loops of its reduction.
 
-    What a block needs of the intermediates is made, and all results, which are smaller, go on with their sums.  Blocks
-    come one after another; threads share the nests in each.
+    Each block makes its part of the intermediates and updates all results, which are smaller.  Blocks run one after
+    another; threads share the loop nests in each.
     """
 
     @staticmethod
     def of(nest: Nest, sources: Sources, machine: Machine) -> SumBlocks | None:
-        """The blocks of a nest, if it is one sum for each result."""
+        """Return the blocks of a loop nest, if it is one sum for each result; else None."""
         inside = nest.inner_loops
         nested = all(any(p is inner for p in loops_in(outer)) for outer, inner in pairwise(inside))
         if not inside or not nested or len(nest.allocations) != 1 or len(nest.results) != 1:
@@ -61,8 +61,10 @@ class SumBlocks(Blocks):
 
     @cached_property
     def _parts(self) -> int:
-        """How many parts of the terms have sums of their own, one for each core: threads meet once, not after each nest
-        of each block, and use what they made.  1 if blocks are few, or sums fill the second cache.
+        """Return the number of parts of the terms that have sums of their own, one for each core.
+
+        Threads then synchronise once, not after each loop nest of each block, and use their own intermediates.  The
+        number is 1 if blocks are few, or sums fill the second cache.
         """
         assert self.best is not None
         (level, size), cores = self.best, self.machine.cores
@@ -76,7 +78,7 @@ class SumBlocks(Blocks):
         return cores if self._is_outer and even and near and whole and enough and cores <= PARTS else 1
 
     def _apart_for_threads(self, trial: Trial) -> tuple[str, list[Step]]:
-        """What is left of the outermost loop, and the steps that divide it: each thread has some of it."""
+        """Divide the outermost loop among threads; return the rest of it, and the steps."""
         loop, vector = self.loops[0], contiguous_loop(self.last)
         part, rest, sums = trial.fresh(f"{loop}_p"), trial.fresh(f"{loop}_r"), trial.fresh("sums")
         across, lane = trial.fresh(f"{sums}_v"), trial.fresh(f"{sums}_l")
@@ -99,7 +101,7 @@ class SumBlocks(Blocks):
         return tuple(constant_extent(loops[n]) or 0 for n in self.loops)
 
     def _seconds(self, moved: tuple[str, ...], blocks: int) -> float:
-        """As for other blocks, and each reads the results so far and writes them; threads meet after each nest."""
+        """Return the time of memory as other blocks do, plus reading and writing results and synchronising threads."""
         piece, results = sum(map(self._size, moved)) / blocks, self._size(self.last.results[0].buffer)
         sums = 0 if blocks == 1 else 2 * results / self._rate_kept(results + piece)
         second = self.machine.l2.size
@@ -109,13 +111,15 @@ class SumBlocks(Blocks):
         return blocks * each
 
     def _rate_kept(self, size: float) -> float:
-        """The rate of what is read again, if the second cache has room for it."""
+        """Return the bandwidth for data that is read again, if the second cache holds it."""
         second = self.machine.l2.size
         return self._rate(size if size <= KEPT * second else max(size, second + 1))
 
     @cached_property
     def _is_outer(self) -> bool:
-        """Whether each term is an outer product of two intermediates: a tile reads a piece of another line of both."""
+        """Return True if each term is an outer product of two intermediates: a tile reads pieces of many lines of
+        both.
+        """
         nest, loads = self.last, self.last.outside_loads
         shared = all(any(not depends(e.indices, n) for n in nest.names) for e in loads)
         apart = not any(is_contiguous(e, nest.inner_loops[-1].var, nest.shapes) for e in loads)

@@ -1,1 +1,1 @@
-"""Copies that the scheduler has made: of what lanes read, of what conflicts in a cache, of results."""
+"""Copies that the scheduler makes: of the lanes' operands, of data that conflicts in a cache, of results."""

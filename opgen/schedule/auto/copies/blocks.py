@@ -1,6 +1,4 @@
-"""Copies whose two last dimensions changed places, made in square blocks that are transposed in registers; and copies
-of whole rows, by vectors.
-"""
+"""Transposed copies in square blocks that are transposed in registers, and copies of whole rows by vectors."""
 
 from __future__ import annotations
 
@@ -19,9 +17,10 @@ from opgen.schedule.steps import Pack, Parallel, Permute, Reorder, Split, Step, 
 def transposed_blocks(
     trial: Trial, copy: str, vector_bytes: int, around: Sequence[str] | None = None, suffix: str = ""
 ) -> bool:
-    """Make a copy in square blocks of up to as many elements as a vector has, or row by row where these stay as they
-    are, and run its outer loops in parallel, or the loops `around` it, if any; whether that was legal.  A panel of
-    sizes that are not known has blocks where these fill it: its loops have a `suffix` there.
+    """Make a copy in square blocks of at most a vector's elements, or row by row if rows are not transposed.
+
+    Threads share its outer loops, or the loops `around` it, if any.  A panel of unknown sizes has blocks if these fill
+    it; its loops then have a `suffix`.  Return False if that is illegal.
     """
     loops = {s.var: constant_extent(s) for s in loops_in(trial.kernel.body)}
     buffer = next(o for o in buffers_in(trial.kernel.body) if o.name == copy)
@@ -54,8 +53,9 @@ def transposed_blocks(
 
 
 def _filled(trial: Trial, copy: str, buffer: Buffer, edge: int) -> Expr:
-    """That squares fill the last two dimensions of a panel whose sizes are not known: parts of a known size are whole,
-    others large enough.
+    """Return the condition that squares fill the last two dimensions of a panel of unknown sizes.
+
+    Parts of a known size are whole, others large enough.
     """
     found: Expr = b.TRUE
     for pack in (s for s in trial.steps if isinstance(s, Pack) and s.name == copy):
@@ -67,18 +67,18 @@ def _filled(trial: Trial, copy: str, buffer: Buffer, edge: int) -> Expr:
 
 
 def _shared(trial: Trial, loops: Sequence[str]) -> bool:
-    """Let threads share the first two of some loops, if there are any; whether that was legal."""
+    """Share the first two of the given loops, if any, among threads; return False if that is illegal."""
     return not loops or trial.fused_prefix(loops[:2], Parallel)
 
 
 def _order(trial: Trial, copy: str) -> tuple[int, ...]:
-    """The dimensions of the argument in the order of a copy's; none if they stayed as they were."""
+    """Return the argument's dimensions in the order of the copy's; empty if the order is unchanged."""
     made = (s for s in reversed(trial.steps) if isinstance(s, Pack | Permute))
     return next((s.order for s in made if copy == (s.name if isinstance(s, Pack) else s.buffer)), ())
 
 
 def row_by_row(trial: Trial, loop: str, extent: int, lanes: int) -> bool:
-    """Vectors along a row, shorter ones where it is; whether that was legal."""
+    """Vectorise a row, with shorter vectors at its end; return False if that is illegal."""
     while lanes > max(1, extent):
         lanes //= 2
     tail: Tail = "exact" if extent % lanes == 0 else "overlap"
@@ -86,7 +86,10 @@ def row_by_row(trial: Trial, loop: str, extent: int, lanes: int) -> bool:
 
 
 def _blocks(outer: Sequence[str], first: str, second: str, edge: int, tails: dict[str, Tail]) -> list[Step]:
-    """Two loops in square blocks.  Overlapping tiles are split last, as they cannot be moved."""
+    """Return the steps that cut two loops into square blocks.
+
+    Overlapping tiles are split last, as they cannot be moved.
+    """
     return [
         Reorder((*outer, first, second)),
         Split(first, edge, tails[first], f"{first}_o", f"{first}_i"),

@@ -30,8 +30,9 @@ from opgen.schedule.steps import Carry, Fuse, Pack, Parallel, Reorder, Split, St
 
 @dataclass(frozen=True)
 class Marks:
-    """Where a trial stood: `kernel` before inputs were packed, and how many steps it had then, when they were packed,
-    and when all was ready for the tile.
+    """State of a trial: its `kernel` before inputs were packed, and three numbers of steps.
+
+    They are the numbers at that time, after the packing, and when everything was ready for the tile.
     """
 
     kernel: Kernel
@@ -41,8 +42,9 @@ class Marks:
 
 
 def rows_in_lanes(copy: str, last: int, lanes: int, whole: bool = True) -> list[Step]:
-    """The steps that make a copy with a `last` dimension in vectors, those of a row side by side; in masked ones if
-    they are not known to be `whole`.
+    """Return the steps that vectorise a copy along its `last` dimension, with all vectors of a row unrolled.
+
+    The vectors are masked, and not unrolled, unless rows are known to be `whole`.
     """
     row = f"{copy}_{last}"
     if not whole:
@@ -51,7 +53,7 @@ def rows_in_lanes(copy: str, last: int, lanes: int, whole: bool = True) -> list[
 
 
 def widened(trial: Trial, rows: Load, name: str, steps: list[Step]) -> tuple[str, list[Step]]:
-    """The name of a copy, and the steps that make it in the type that is computed with."""
+    """Return the name of a copy, and the steps that make it in the type that is computed with."""
     if rows.dtype == rows.dtype.compute_type:
         return name, steps
     wide = trial.fresh(f"{name}_wide")
@@ -66,8 +68,9 @@ def panelled_vectors(trial: Trial, marks: Marks, vector: str, machine: Machine) 
 
 
 def panelled_across(trial: Trial, marks: Marks, vector: str, machine: Machine) -> None:
-    """As `panelled_vectors`, for a nest without reduction: a panel covers the loops that walk along the input's lines,
-    as long as it leaves room in the second cache, so that lines are read as a whole.
+    """Replace the copy by panels as `panelled_vectors` does, for a loop nest without reduction.
+
+    A panel covers the loops along the input's lines while it fits the second cache, so that whole lines are read.
     """
     copies = [s.buffer for s in trial.steps[marks.before : marks.packed] if isinstance(s, Pack)]
     split = next((s for s in trial.steps[marks.ready :] if isinstance(s, Split) and s.loop == vector), None)
@@ -87,10 +90,10 @@ def panelled_across(trial: Trial, marks: Marks, vector: str, machine: Machine) -
 
 
 def panelled_around(trial: Trial, marks: Marks, vector: str, machine: Machine) -> bool:
-    """Replace the copy of a large input by panels, one for each iteration of a loop around a nest that makes an
-    intermediate in blocks, if the second cache holds them; whether that was done.
+    """Replace the copy of a large input by panels around a loop nest that makes an intermediate in blocks.
 
-    The loop is the innermost whose panels copy little twice.
+    There is a panel for each iteration of a loop: the innermost whose panels copy little twice.  Return False if there
+    is no such loop, or the second cache does not hold the panels.
     """
     around = nest_around(marks.kernel, vector)
     pack = next(s for s in trial.steps[marks.before : marks.packed] if isinstance(s, Pack))
@@ -114,8 +117,9 @@ def panelled_around(trial: Trial, marks: Marks, vector: str, machine: Machine) -
 
 
 def panelled(trial: Trial, marks: Marks, blocks: str, machine: Machine, covered: tuple[str, ...] = ()) -> None:
-    """Replace the copy of an input by panels, one for each iteration of `blocks` and all of the loops `covered`, if the
-    input is large and threads can share them out.
+    """Replace the copy of an input by panels, if the input is large and threads can share them.
+
+    There is one for each iteration of `blocks` and all of the loops `covered`.
     """
     steps = trial.steps
     made = [s for s in steps[marks.before : marks.packed] if isinstance(s, Pack)]
@@ -132,7 +136,7 @@ def panelled(trial: Trial, marks: Marks, blocks: str, machine: Machine, covered:
 
 
 def _shared_out(count: int, machine: Machine) -> bool:
-    """Whether so many blocks keep all cores busy to the end."""
+    """Return True if `count` blocks keep all cores busy to the end."""
     return count >= TURNS * machine.cores or count % machine.cores == 0
 
 
@@ -141,17 +145,17 @@ def _widens(step: Step, pack: Pack) -> bool:
 
 
 def _large(kernel: Kernel, buffer: str, machine: Machine) -> bool:
-    """Whether a copy would push out of the second cache what is used with it."""
+    """Return True if a copy would evict the data used with it from the second cache."""
     return not Memory(machine).holds(_bytes(kernel, buffer), 2, PANEL_LARGE)
 
 
 def _bytes(kernel: Kernel, buffer: str) -> int:
-    """The size of an input."""
+    """Return the bytes of an input."""
     return bytes_of(next(i for i in kernel.inputs if i.name == buffer))
 
 
 def _copied(kernel: Kernel, panel: str) -> int:
-    """The bytes of all panels that the loops around one make."""
+    """Return the bytes of all panels that the loops around one make."""
     found = _allocated(kernel, panel)
     around = [s for s in loops_in(kernel.body) if any(p is found for p in skeleton(s))]
     return bytes_of(found.buffer) * prod(constant_extent(s) or 1 for s in around)
@@ -162,8 +166,9 @@ def _allocated(kernel: Kernel, name: str) -> Alloc:
 
 
 def _without_gaps(kernel: Kernel, panel: Pack, inner: Sequence[str]) -> Pack:
-    """A panel, made in the last of the loops `inner` if else much lies between what is used, as in that of
-    `w[g * n + j]` for some j and all g.
+    """Return a panel that is made in the last of the loops `inner` if it would otherwise have large gaps.
+
+    An example is the panel of `w[g * n + j]` for some j and all g.
     """
     most = PANEL_OVERLAP * _bytes(kernel, panel.buffer)
 
@@ -180,8 +185,9 @@ def _without_gaps(kernel: Kernel, panel: Pack, inner: Sequence[str]) -> Pack:
 def blocks_outside(
     trial: Trial, buffer: str, blocks: str, machine: Machine, covered: tuple[str, ...] = ()
 ) -> tuple[str, ...] | None:
-    """Move a loop outside of those around it whose iterations read the same of a buffer, or are `covered`; the loops
-    down to it then; None if threads could not share them out, or it is refused.
+    """Move a loop outside of those around it that are `covered`, or whose iterations read the same of a buffer.
+
+    Return the loops down to it; None if threads could not share them, or the step is refused.
     """
     nest = next((n for n in nests(trial.kernel) if blocks in n.names), None)
     if nest is None:
@@ -196,8 +202,9 @@ def blocks_outside(
 
 
 def _made(trial: Trial, pack: Pack, blocks: str, wide: bool, machine: Machine, covered: tuple[str, ...]) -> bool:
-    """Make the copy a panel (in a wider type if `wide`) of each iteration of `blocks`, which goes outside all loops
-    that use the same panel.
+    """Make the copy a panel of each iteration of `blocks`, in a wider type if `wide`.
+
+    `blocks` goes outside all loops that use the same panel.  Return False if that is illegal.
     """
     around = blocks_outside(trial, pack.buffer, blocks, machine, covered)
     if around is None:

@@ -1,8 +1,8 @@
-"""How far apart the parts of an intermediate lie, so that they do not conflict in few sets of a cache.
+"""Pitches of an intermediate's dimensions, chosen so that its parts do not conflict in few sets of a cache.
 
-A transform writes many results at each place, as far apart as the intermediate's inner dimensions are large, and a
-tile reads a few elements of each of many rows: at powers of two all of these share a few sets, whose ways they are too
-many for.  A little room along a dimension spreads them.
+A transform writes many results at each place, at distances given by the intermediate's inner dimensions, and a tile
+reads a few elements of each of many rows.  At powers of two all of these share a few sets, and exceed their ways.  A
+little padding along a dimension spreads them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Shape = tuple[int, ...]
 
 
 def pitched(trial: Trial, machine: Machine) -> None:
-    """Make room in the intermediates of a scheduled kernel whose parts conflict in few sets."""
+    """Pad the intermediates of a scheduled kernel whose parts conflict in few sets."""
     for buffer in [o for o in buffers_in(trial.kernel.body) if o.space == "heap"]:
         shape = tuple(int(e.value) for e in buffer.shape if isinstance(e, Const))
         if len(shape) == len(buffer.shape) > 1 and buffer.dtype.bytes * prod(shape) > machine.l1.size:
@@ -38,7 +38,7 @@ class _Pitches:
     caches: tuple[Cache, ...]
 
     def best(self) -> Shape:
-        """The sizes of the dimensions for which fewest lines find no place, beside the memory they take."""
+        """Return the sizes of the dimensions with fewest evicted lines, weighed against the memory they take."""
         costs = {self.shape: self._conflicts(self.shape) - CONFLICTS}
         for shape in self._candidates():
             memory = prod(shape) / prod(self.shape) - 1
@@ -47,7 +47,7 @@ class _Pitches:
         return min(costs, key=lambda shape: costs[shape])
 
     def _candidates(self) -> Iterator[Shape]:
-        """More room along one dimension, along the last, or both."""
+        """Yield shapes with padding along one dimension, along the last, or both."""
         lines = {max(1, c.line // self.element) for c in self.caches}
         for last in (0, *(n for n in lines if self.shape[-1] % n == 0)):
             yield (*self.shape[:-1], self.shape[-1] + last)
@@ -56,8 +56,8 @@ class _Pitches:
                     yield (*self.shape[:d], self.shape[d] + more, *self.shape[d + 1 : -1], self.shape[-1] + last)
 
     def _conflicts(self, shape: Shape) -> float:
-        """The share of lines that find no place, summed over dimensions along which one goes, and caches, if half of a
-        cache's ways are for them.
+        """Return the share of evicted lines, summed over dimensions and caches, with half of a cache's ways
+        available.
         """
         total = 0.0
         for d, extent in enumerate(self.shape[:-1]):

@@ -1,4 +1,4 @@
-"""What is done to a nest before it is tiled: inputs packed for consecutive lanes, loops split into phases."""
+"""Preparation of a loop nest before it is tiled: packing of inputs for contiguous lanes, splitting into phases."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from opgen.schedule.steps import Pack, Split, Widen
 
 
 def pack_strided(nest: Nest, vector: str, trial: Trial, vector_bytes: int) -> Nest:
-    """Copy inputs that lanes along `vector` would read with a stride, where a reduction reads them again and again."""
+    """Copy inputs that lanes along `vector` would read with a stride, if a reduction reads them again and again."""
     packed = strided(nest, vector, trial)
     for buffer, axis in packed:
         _pack(buffer, axis, vector_bytes, trial)
@@ -34,7 +34,7 @@ def pack_strided(nest: Nest, vector: str, trial: Trial, vector_bytes: int) -> Ne
 
 
 def strided(nest: Nest, vector: str, trial: Trial) -> list[tuple[str, int]]:
-    """The inputs that are to be packed for lanes along `vector`, each with the dimension to lie last."""
+    """Return the inputs to be packed for lanes along `vector`, each with the dimension that becomes last."""
     found: list[tuple[str, int]] = []
     roles = Roles.of(nest, vector)
     for load in roles.vectors if reduces(nest) else ():
@@ -49,8 +49,9 @@ def strided(nest: Nest, vector: str, trial: Trial) -> list[tuple[str, int]]:
 
 
 def pack_shared(nest: Nest, vector: str, trial: Trial, vector_bytes: int) -> Nest:
-    """Copy inputs that lanes along `vector` would read with a stride, where each read has a part in several results, or
-    each element is read several times.
+    """Copy inputs that lanes along `vector` would read with a stride, if reads are shared.
+
+    Each read serves several results, or each element is read several times.
     """
     several = len(nest.results) > len(nest.outside_loads)
     around = nest_around(trial.kernel, vector)
@@ -68,10 +69,11 @@ def pack_shared(nest: Nest, vector: str, trial: Trial, vector_bytes: int) -> Nes
 
 
 def widen_reused(nest: Nest, vector: str, trial: Trial, only: Sequence[Load] | None = None) -> list[str]:
-    """Keep narrow inputs (or `only` some) that are read again and again in the type that they are computed with: each
-    conversion costs about as much as a multiply-add.  Gives a loop of each new copy's nest.
+    """Widen narrow inputs, or those in `only`, that are read again and again, to the type that is computed with.
 
-    Where every read depends on the lanes, neighbours share what is read and converted, and a copy is only more to read.
+    Each conversion costs about as much as a multiply-add.  Return a loop of each new copy's loop nest.
+
+    If every read depends on the lanes, neighbours share reads and conversions, and a copy would only add traffic.
     """
     copies: list[str] = []
     for load in narrow(nest, vector, only):
@@ -83,31 +85,29 @@ def widen_reused(nest: Nest, vector: str, trial: Trial, only: Sequence[Load] | N
 
 
 def narrow(nest: Nest, vector: str, only: Sequence[Load] | None = None) -> list[Load]:
-    """The narrow operands (or of `only` some) that are to have wide copies."""
+    """Return the narrow operands, or those among `only`, that get wide copies."""
     roles = Roles.of(nest, vector)
     operands = () if roles.is_window else roles.operands if only is None else only
     return [e for e in operands if e.dtype != e.dtype.compute_type and reused(nest, e.buffer)]
 
 
 def reused(nest: Nest, buffer: str) -> bool:
-    """Whether each element of an input is read again and again."""
+    """Return True if each element of an input is read again and again."""
     return _reads(nest) >= USES * elements(nest, buffer)
 
 
 def _reads(nest: Nest) -> int:
-    """How often each load is executed; 0 if a loop's extent is not constant."""
+    """Return the number of times each load is executed; 0 if a loop's extent is not constant."""
     return prod(nest.extent(n) or 0 for n in nest.names) * prod(constant_extent(s) or 0 for s in nest.inner_loops)
 
 
 def elements(nest: Nest, buffer: str) -> int:
-    """Of a buffer; 0 if its size is not constant."""
+    """Return the number of elements of a buffer; 0 if its size is not constant."""
     return elements_of(nest.shapes[buffer])
 
 
 def pack_last(load: Load, axis: int, trial: Trial, vector_bytes: int) -> bool:
-    """Copy what a load reads with one dimension last, if it is not; whether lanes along that dimension are consecutive
-    then.
-    """
+    """Copy the buffer of a load with one dimension last, unless it is; return True if its lanes are then contiguous."""
     if axis == len(load.indices) - 1:
         return True
     if load.buffer not in {i.name for i in trial.kernel.inputs}:
@@ -131,17 +131,17 @@ def _shape(kernel: Kernel, buffer: str) -> tuple[object, ...]:
 
 @dataclass(frozen=True)
 class Phases:
-    """Loops that were split so that a divisibility is decided: `quotients` maps each to its outer part."""
+    """Loops that were split to decide a divisibility; `quotients` maps each to its outer part."""
 
     quotients: dict[str, str]
     remainders: tuple[str, ...]
 
 
 def split_phases(nest: Nest, trial: Trial, only: str | None = None) -> Phases:
-    """Split each loop (or only one) that a condition `(loop + ...) % c == 0` speaks of by c.
+    """Split each loop, or only one, that a condition `(loop + ...) % c == 0` depends on, by c.
 
-    The condition is then the same for all places of a phase: it stays outside of their loop, or is decided for each tap
-    where taps and phases are unrolled.
+    The condition is then the same for all places of a phase.  It stays outside of their loop, or is decided for each
+    tap if taps and phases are unrolled.
     """
     quotients: dict[str, str] = {}
     remainders: list[str] = []

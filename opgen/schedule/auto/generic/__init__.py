@@ -1,1 +1,1 @@
-"""Nests whose sizes are not known."""
+"""Loop nests of unknown sizes."""

@@ -1,9 +1,9 @@
-"""Where a nest reads across a border: the conditions that keep taps inside, by the sizes that decide them.
+"""Borders of a loop nest: the conditions that keep taps inside, by the sizes that decide them.
 
-Along a dimension, positions and taps meet in `position * stride + tap * dilation - offset`, which must lie inside
-what is read (forward), or in its inverse `(position + offset - tap * dilation) / stride` (backward).  The larger of
-the two sizes is about `stride` times the smaller one.  If their exact relation and the offset are known, the first and
-the last tile know which taps to leave out, whatever the sizes are.
+Along a dimension, positions and taps meet in `position * stride + tap * dilation - offset`, which must be inside the
+input (forward), or in its inverse `(position + offset - tap * dilation) / stride` (backward).  The larger of the two
+sizes is about `stride` times the smaller one.  If their exact relation and the offset are known, the first and the last
+tile know which taps to leave out, for all sizes.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from opgen.schedule.auto.nests import Nest, coefficient
 class Border:
     """A dimension with a border.
 
-    `size` is the parameter that ends the loop of positions, `bound` that of what is read; `reach` the distance of the
-    last tap from the first.
+    `size` is the parameter that ends the loop of positions, `bound` that of the buffer that is read.  `reach` is the
+    distance of the last tap from the first.
     """
 
     position: str
@@ -47,14 +47,14 @@ class Border:
 
 @dataclass(frozen=True)
 class Padding:
-    """Offset and sizes of a border: `large == stride * small - short`, or more than enough where `short` is None."""
+    """Offset and sizes of a border: `large == stride * small - short`, or more than enough if `short` is None."""
 
     border: Border
     offset: int
     short: int | None
 
     def condition(self, small: int | None = None) -> Expr:
-        """The condition on parameters; `small` if that size is to have one value."""
+        """Return the condition on parameters; if `small` is given, that size has this value."""
         border = self.border
         size: Expr = b.var(border.small) if small is None else Const(small)
         needed = b.add(b.mul(border.stride, b.sub(size, 1)), border.reach + 1)
@@ -68,17 +68,17 @@ class Padding:
 
     @property
     def beyond(self) -> int:
-        """How many positions at either end, at most, read beyond the border."""
+        """Return the largest number of positions at either end that read beyond the border."""
         reach = 0 if self.short is None else max(self.offset, self.border.reach - self.offset)
         return -(-reach // self.border.stride)
 
     def least(self, tile: int) -> int:
-        """A size (the smaller of the two) from which on no tile touches both ends of the border."""
+        """Return the smallest size, of the smaller dimension, from which no tile touches both ends of the border."""
         return tile + self.beyond
 
 
 def paddings(border: Border) -> Iterator[Padding]:
-    """The usual ones: as much on both sides as makes one position for each `stride` places; and none."""
+    """Yield the usual paddings: equal on both sides, with one position for each `stride` places; and none."""
     for short in range(1 if border.backward else border.stride):
         total = border.reach + 1 - border.stride + short
         yield Padding(border, max(0, total) // 2, short)
@@ -87,7 +87,7 @@ def paddings(border: Border) -> Iterator[Padding]:
 
 
 def borders(nest: Nest) -> dict[str, Border]:
-    """The borders of a nest by their loop of positions: those whose strides and taps are constant."""
+    """Return the borders of a loop nest with constant strides and taps, by their loop of positions."""
     loops = {s.var: s for s in (*nest.loops, *nest.inner_loops)}
     found: dict[str, Border] = {}
     for condition in nest.conditions:
@@ -99,7 +99,7 @@ def borders(nest: Nest) -> dict[str, Border]:
 
 
 def _border(leaf: Expr, loops: dict[str, For]) -> Border | None:
-    """The border that a condition `e < bound` tells of."""
+    """Return the border that a condition `e < bound` describes."""
     match leaf:
         case Compare("lt", Binary("floordiv", inner, Const(int(divisor))), Var(bound)):
             stride = divisor
@@ -133,12 +133,12 @@ def _border(leaf: Expr, loops: dict[str, For]) -> Border | None:
 
 
 def _factor(e: Expr, name: str) -> int:
-    """The constant factor of a variable in an expression; 0 if there is none."""
+    """Return the constant factor of a variable in an expression; 0 if there is none."""
     return (coefficient(e, name) if name else None) or 0
 
 
 def _plain(e: Expr, names: frozenset[str]) -> bool:
-    """Whether an expression is a sum of multiples of variables and nothing else."""
+    """Return True if an expression is only a sum of multiples of variables."""
     for name in names:
         form = linear(e, name)
         if form is None:

@@ -1,8 +1,8 @@
-"""Nests whose sizes are not known: versions for the calls that matter, each with a register tile.
+"""Loop nests of unknown sizes: symbolic specialisation into versions, each with a register tile.
 
-What the sizes of a call decide is asked once, before any work (`version`): whether tiles fit, and how the border lies.
-In each version the first and the last tile are loops of their own, so that their taps are decided as they would be if
-all sizes were known.  Calls that meet no version run the nest that is left, in masked lanes.
+The conditions on a call's sizes are tested once, before any work (`version`): whether tiles fit, and how the border is
+placed.  In each version the first and the last tile are peeled, so that their taps are decided as for known sizes.
+Calls that match no version run the remaining loop nest, in masked lanes.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from opgen.schedule.steps import Version
 
 @dataclass(frozen=True)
 class GenericNest(LaneNest):
-    """Versions of one nest along whose loop `vector` results lie consecutively."""
+    """Versions of one loop nest, with contiguous results along the loop `vector`."""
 
     @property
     def legal(self) -> bool:
         return self.nest.extent(self.vector) is None
 
     def take(self) -> bool:
-        """As many versions as are legal; whether there are any."""
+        """Make as many versions as are legal; return False if there are none."""
         if self.roles.is_window:
             packed = pack_strided(self.nest, self.vector, self.trial, self.machine.vector_bytes)
             return worth_lanes(packed, self.vector) and replace(self, nest=packed).versions(())
@@ -57,10 +57,10 @@ class GenericNest(LaneNest):
         return made > 0
 
     def _panels(self) -> list[Operand]:
-        """What lanes read with a stride, or in lines that lie apart: all that they read, or nothing.
+        """Return panels of all reads of the lanes with a stride, or in distant lines; empty if one read has no panel.
 
-        The lines that a block of lanes reads lie a row of the input apart; where that is a power of two they share few
-        sets of a cache, whatever its size.  A copy of the block has none of this.
+        The lines that a block of lanes reads are a row of the input apart.  If that is a power of two they share few
+        sets of a cache, for any cache size.  A copy of the block avoids both.
         """
         found: dict[str, Operand] = {}
         inputs = {i.name for i in self.trial.kernel.inputs}
@@ -73,7 +73,7 @@ class GenericNest(LaneNest):
         return list(found.values())
 
     def _version(self, chosen: Chosen, panels: Sequence[Operand], suffix: str) -> bool:
-        """A version and its schedule."""
+        """Make a version and its schedule."""
         loop = f"{self.vector}_{suffix}"
         return (
             self.trial.take(Version(self.nest.names[0], chosen.condition, suffix))
@@ -103,8 +103,10 @@ class GenericNest(LaneNest):
             yield from self._plain(tile)
 
     def _plain(self, tile: str) -> Iterator[Chosen]:
-        """Without borders.  Where tiles divide the results what is summed outermost is carried, so that what is read
-        for it stays near, if scalars lie side by side along the tile.
+        """Yield versions without borders.
+
+        If tiles divide the results and scalars are contiguous along the tile, the outermost reduction is carried, so
+        that its operands stay near.
         """
         size = next(s.stop for s in self.nest.loops if s.var == tile)
         positions = POSITIONS
@@ -116,7 +118,9 @@ class GenericNest(LaneNest):
         yield Chosen(b.both(b.compare("ge", size, positions), self._wide), {}, tile, positions)
 
     def _blocked(self, at: dict[str, Border]) -> Iterator[Chosen]:
-        """Of a window with few taps: tiles of rows too, where these divide the map; a small map as a whole."""
+        """Yield versions of a window with few taps: tiles of rows too, if these divide the map; a small map as a
+        whole.
+        """
         found = [n for n in self._reused if n in at][:2]
         if len(found) < 2 or self._taps > OPEN_TAPS_MOST:
             return
@@ -133,18 +137,18 @@ class GenericNest(LaneNest):
 
     @cached_property
     def _reused(self) -> list[str]:
-        """The loops, innermost first, on which something that the lanes read does not depend."""
+        """Return the loops, innermost first, on which some read of the lanes does not depend."""
         rows = self.roles.vectors
         return [n for n in reversed(self.roles.positions) if any(not depends(e.indices, n) for e in rows)]
 
     @property
     def _taps(self) -> int:
-        """How many taps there are, loops of unknown extent not counted."""
+        """Return the number of taps, without loops of unknown extent."""
         return prod(extent or 1 for extent in self.roles.counts.values())
 
     @property
     def _wide(self) -> Expr:
-        """That vectors of a tile are whole, where masks are not for nothing."""
+        """Return the condition that vectors of a tile are whole, unless masks are free."""
         size = next(s.stop for s in self.nest.loops if s.var == self.vector)
         vectors = 1 if self.roles.is_window else 2
         return b.TRUE if is_masked(self.machine) else b.compare("eq", b.mod(size, vectors * self.lanes), 0)
@@ -153,8 +157,9 @@ class GenericNest(LaneNest):
 def _bordered(
     at: dict[str, Border], tile: str | None = None, positions: int = 0, single: bool = False
 ) -> Iterator[tuple[Expr, dict[str, Padding]]]:
-    """Conditions under which borders are known: all dimensions padded alike; for the tile, wide or (where a `single`
-    one is wanted) of just one tile.
+    """Yield conditions under which borders are known: all dimensions are padded alike.
+
+    The tile's dimension is wide or, if `single`, just one tile.
     """
     for kind in zip(*(list(paddings(e)) for e in at.values()), strict=False):
         chosen = dict(zip(at, kind, strict=True))

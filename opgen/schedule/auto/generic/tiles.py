@@ -1,4 +1,4 @@
-"""The plan of one version of a nest whose sizes are not known: a register tile, as its condition allows."""
+"""Plan of one version of a loop nest of unknown sizes: a register tile, as its condition allows."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from opgen.schedule.cost.calibration import MASKED_BYTES, OPEN_SUMS, OPEN_UNROLL
 
 
 def is_masked(machine: Machine) -> bool:
-    """Whether masks cost nothing."""
+    """Return True if masks are free."""
     return machine.vector_bytes >= MASKED_BYTES
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """A version: the condition on sizes, the paddings of the borders by position, and the loop of the tile with how
-    many of its positions are in one (none: a tile of taps).
+    """A version: its condition on sizes, the paddings by loop of positions, and the tile's loop and positions.
+
+    If `tile` is None, it is a tile of taps.
     """
 
     condition: Expr
@@ -32,12 +33,12 @@ class Chosen:
     tile: str | None = None
     positions: int = 0
     rows: tuple[str, int] | None = None
-    """Of a window: another loop whose positions share what they read, in tiles of so many."""
+    """For a window: another loop whose positions share their reads, and its tile size."""
     carried: bool = False
-    """Whether the reduction's first loop goes outside of the tiles, which divide the results then."""
+    """True if the reduction's first loop goes outside of the tiles, which then divide the results."""
 
     def named(self, suffix: str) -> Chosen:
-        """The same in the version's own names of loops."""
+        """Return the version with the suffixed names of its loops."""
         borders = {f"{n}_{suffix}": p for n, p in self.paddings.items()}
         rows = None if self.rows is None else (f"{self.rows[0]}_{suffix}", self.rows[1])
         return replace(self, paddings=borders, rows=rows, tile=None if self.tile is None else f"{self.tile}_{suffix}")
@@ -45,7 +46,7 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Tiled(LaneNest):
-    """One version."""
+    """Schedule of one version."""
 
     chosen: Chosen
     operands: Sequence[Operand]
@@ -56,8 +57,9 @@ class Tiled(LaneNest):
         return self.realised(self._tile_of_taps() if tile is None else self._tile_of_positions(tile))
 
     def _lane_cuts(self, vectors: int) -> tuple[Cut, ...]:
-        """Lanes, some vectors together; masked where masks cost nothing, else the version's condition says that they
-        are whole.
+        """Return the cuts for lanes, some vectors together.
+
+        They are masked if masks are free; otherwise the version's condition ensures that vectors are whole.
         """
         k = self.vector
         cut = Cut(k, vectors * self.lanes, f"{k}.o", f"{k}.i", "guard" if is_masked(self.machine) else "exact")
@@ -66,8 +68,10 @@ class Tiled(LaneNest):
         return cut, Cut(f"{k}.i", self.lanes, f"{k}.v", f"{k}.l")
 
     def _tile_of_positions(self, tile: str) -> Plan:
-        """A tile of positions by vectors, the reduction inside; of a window's phases those along the tile inside, too.
-        Or a tile in two dimensions, all taps unrolled, all that one row serves together.
+        """Return a plan with a tile of positions by vectors, and the reduction inside.
+
+        A window's phases along the tile are inside, too.  A tile in two dimensions has all taps unrolled, with all work
+        that one row serves together.
         """
         k, chosen, phases, window = self.vector, self.chosen, self.nest.phases, self.roles.is_window
         along = f"{tile}.q" if tile in phases else tile
@@ -105,8 +109,9 @@ class Tiled(LaneNest):
         )
 
     def _order(self, tile: str, pieces: dict[str, str], remainders: tuple[str, ...]) -> tuple[str, ...]:
-        """What is reused stays near: vectors outside of rows, but for a window's phases and its tiles of several rows
-        and columns: these have them inside.
+        """Return the order of loops around the tile, in which reused data stays near.
+
+        Vectors are outside of rows.  A window's phases, and its tiles of several rows and columns, have them inside.
         """
         moving = [n for n in self.roles.positions if n != tile]
         first = moving[:1] if len(moving) > 1 and not remainders else []
@@ -120,14 +125,17 @@ class Tiled(LaneNest):
 
     @property
     def _deciding(self) -> tuple[str, ...]:
-        """Tap loops whose conditions the tiles, or phases, decide, if they are few enough to be unrolled."""
+        """Return the tap loops whose conditions tiles or phases decide, if they are few enough to be unrolled."""
         positions = {*self.chosen.paddings, *self.nest.phases}
         names = {n for c in self.nest.conditions if free_vars(c) & positions for n in free_vars(c)}
         taps = tuple(n for n, extent in self.roles.counts.items() if n in names and extent)
         return taps if prod(self.roles.counts[n] for n in taps) <= OPEN_UNROLLED else ()
 
     def _tile_of_taps(self) -> Plan:
-        """A tile of taps, reductions over positions inside; two vectors if there is room, as lines come in pairs."""
+        """Return a plan with a tile of taps, and reductions over positions inside.
+
+        There are two vectors if registers suffice, as lines are fetched in pairs.
+        """
         k, room, tiled = self.vector, int(OPEN_SUMS * self.machine.registers), list[str]()
         for n in reversed(self.roles.positions):
             if 0 < self._extent(n) <= room:
