@@ -1,9 +1,10 @@
-"""Products of matrices in blocks: the loops that all kinds of them have, whatever their sizes are.
+"""Blocked products of matrices: the loops that all kinds of them share, for any sizes.
 
     outside: carried terms: blocks of vectors: between: tiles: terms: a tile of positions by vectors
 
-What the vectors of a block read may be copied into a panel, so that it lies together and near for all tiles: by the
-first of them while it computes, or before.  Where terms are carried, sums wait in the results meanwhile.
+The operands of a block's vectors may be copied into a panel, so that they are contiguous and near for all tiles.  The
+first tile fills the panel while it computes, or it is made before.  If terms are carried, partial sums are kept in the
+results between blocks.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from opgen.schedule.cost.calibration import PRODUCT_POSITIONS, PRODUCT_VECTORS, 
 
 @dataclass(frozen=True)
 class Blocks:
-    """What is decided of such a product: the loop over positions that is `tiled`, and those `between` blocks of vectors
-    and its tiles; the sum's loops that are `carried`, and of the first of its other `terms` the blocks, of so many
-    iterations, if it has a `block`.  The next part of what is `ahead` is prefetched; results that lie `crosswise` are
-    transposed.
+    """Decisions about such a product.
+
+    `tiled` is the loop over positions that is tiled, and `between` holds those between blocks of vectors and its tiles.
+    `carried` are loops of the sum; if `block` is not 0, the first of its other `terms` has blocks of so many
+    iterations.  The next part of each buffer in `ahead` is prefetched.  `crosswise` results are transposed.
     """
 
     tiled: str
@@ -37,38 +39,39 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Blocked(LaneNest):
-    """A product of what lanes read and of scalars, in whole tiles."""
+    """A product of the lanes' operand and of scalars, in whole tiles."""
 
     @cached_property
     def reads(self) -> tuple[Load, ...]:
-        """What lanes read, and the scalars, in the type that is computed with; empty if there is anything else."""
+        """Return the lanes' operand and the scalars, in the type that is computed with; empty if there are others."""
         found = self.roles.pair
         return () if found is None or found[1].dtype != found[1].dtype.compute_type else found
 
     @property
     def element(self) -> int:
-        """Bytes of an element, of a panel or of a sum."""
+        """Return the bytes of an element of a panel or of a sum."""
         return self.roles.vectors[0].dtype.compute_type.bytes
 
     @property
     def fills_tiles(self) -> bool:
-        """Whether whole tiles fill the lanes' loop, and there are registers for them."""
+        """Return True if whole tiles fill the lanes' loop, and there are registers for them."""
         enough = self.machine.registers > PRODUCT_POSITIONS * PRODUCT_VECTORS + PRODUCT_VECTORS + 1
         return enough and self.width % (PRODUCT_VECTORS * self.lanes) == 0
 
     @property
     def blocks(self) -> int:
-        """How many blocks of vectors there are."""
+        """Return the number of blocks of vectors."""
         return self.width // (PRODUCT_VECTORS * self.lanes)
 
     @property
     def even(self) -> bool:
-        """Whether there are blocks of vectors enough for threads to share."""
+        """Return True if there are enough blocks of vectors for threads to share."""
         return self.blocks >= TURNS * self.machine.cores or self.blocks % self.machine.cores == 0
 
     def made(self, kind: str, b: Blocks) -> bool:
-        """Take the steps of a product in blocks; whether they were legal.  Threads share blocks of vectors, or what is
-        inside of them.
+        """Take the steps of a product in blocks; return False if one was illegal.
+
+        Threads share blocks of vectors, or the loops inside of them.
         """
         k, x, (first, *others) = self.vector, b.tiled, b.terms
         cuts, carried, terms = [Cut(k, PRODUCT_VECTORS * self.lanes, f"{k}.o", f"{k}.i")], b.carried, b.terms
@@ -102,7 +105,7 @@ class Blocked(LaneNest):
         return self.realised(plan)
 
     def _panel(self, filled: Handle | None) -> Operand:
-        """What the vectors of a block read: filled in a loop of the first tile, if that is named, or transposed."""
+        """Return the panel of a block's vectors: filled in a loop of the first tile, if one is given, or transposed."""
         rows = self.roles.vectors[0]
         order = self._lanes_last(rows)
         if order != tuple(range(len(order))):
@@ -110,6 +113,6 @@ class Blocked(LaneNest):
         return Operand.in_rows(rows.buffer, len(order), f"{self.vector}.o", self.lanes, filled)
 
     def _lanes_last(self, access: Load | Store) -> tuple[int, ...]:
-        """Its dimensions, that of the lanes last."""
+        """Return the dimensions of an access, that of the lanes last."""
         axis = own_axis(access, self.vector)
         return with_last(len(access.indices), len(access.indices) - 1 if axis is None else axis)

@@ -1,8 +1,8 @@
 """Contractions: a register tile of positions by vectors, the reduction inside.
 
-Each scalar that is read serves all vectors of the tile, each vector all positions: with 14 accumulators the arithmetic
-units are busy and the loads are not.  What order the loops around the tile have is chosen by what it costs to fetch
-what they read (`orders.py`).
+Each scalar that is read serves all vectors of the tile, and each vector all positions.  With 14 accumulators the
+arithmetic units are busy and the loads are not.  The order of the loops around the tile is chosen by the estimated cost
+of their fetches (`orders.py`).
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ from opgen.schedule.split import Tail
 class Contraction(LaneNest):
     phases: Phases
     joined: bool = True
-    """Whether a short loop of positions may be joined by the next."""
+    """True if a short loop of positions may be joined by the next."""
 
     @cached_property
     def loop(self) -> str | None:
-        """The loop of positions: the innermost on which what the lanes read does not depend."""
+        """Return the loop of positions: the innermost on which the lanes' operand does not depend."""
         found = [n for n in loops_of_reuse(self.nest, self.vector) if n not in self.phases.remainders]
         return found[0] if found else None
 
@@ -66,11 +66,11 @@ class Contraction(LaneNest):
 
     @cached_property
     def tile(self) -> dict[str, int]:
-        """How many iterations of each loop a tile holds, the vector loop last."""
+        """Return the iterations of each loop in a tile, the vector loop last."""
         return self.trial.decisions.choose([self._rule.best, *self._rule.others])
 
     def _orders(self, loop: str) -> list[Order]:
-        """The nests to try, the best first; the last is one that needs no estimate."""
+        """Return the loop orders to try, the best first; the last is one that needs no estimate."""
         results = {n: self._extent(n) for n in self.nest.names}
         extents = [(s.var, constant_extent(s)) for s in self.nest.inner_loops]
         known = {n: e for n, e in extents if e is not None}
@@ -96,9 +96,10 @@ class Contraction(LaneNest):
         return [*ranked[:PLANS_TRIED], plain]
 
     def _waiting(self, plain: Order, extents: Sequence[tuple[str, int | None]]) -> list[Order]:
-        """Blocks of terms outermost, sums in results meanwhile, where terms are too many to be near: the second cache
-        holds what one block reads beside that of the next.  For the first two loops over terms, others may have bounds
-        of any kind.
+        """Return orders with blocks of terms outermost and accumulators spilled to the results between blocks.
+
+        They are for sums whose terms exceed the near caches: the second cache holds the operands of one block beside
+        those of the next.  Only the first two loops over terms need known bounds.
         """
         room, size = self.memory.usable(2), read_bytes(self.nest)
         if (
@@ -117,37 +118,38 @@ class Contraction(LaneNest):
         return [Order(plain.loops, (first, second), Block(second, max(held)))]
 
     def _again(self, order: Order) -> bool:
-        """Whether tiles read what vectors do often enough for a panel in each iteration of the loops around these."""
+        """Return True if tiles reuse the vectors' operand enough for a panel in each iteration of the loops around."""
         around = prod(self._extent(n) // self.tile.get(n, 1) for n in order.loops[: order.loops.index(self.vector)])
         tiles = prod(self._extent(n) // self.tile.get(n, 1) for n in {*order.loops} - {self.vector})
         return tiles >= USES_ANEW * around
 
     def _panels(self, order: Order, best: Order) -> bool:
-        """Whether an order is nearly the best, and has vectors outermost: what they read can be a panel then, which the
-        estimate does not know.
+        """Return True if an order is nearly the best, and has vectors outermost.
+
+        The vectors' operand can then be a panel, which the estimate does not account for.
         """
         return order.loops[0] == self.vector and order.seconds <= PANELS_ALIKE * best.seconds
 
     @property
     def _carries(self) -> bool:
-        """Whether partial sums can wait in the results: of the same type, and consecutive along the lanes."""
+        """Return True if partial sums can be kept in the results: of the same type, and contiguous along the lanes."""
         whole = {self.vector, *(n for c in self.nest.conditions for n in free_vars(c))}
         return self.nest.sums_wait and self._rule.in_rows and whole.isdisjoint(self._overlapping)
 
     @cached_property
     def _overlapping(self) -> list[str]:
-        """Loops whose last tile overlaps the one before: their tiles are not independent."""
+        """Return the loops whose last tile overlaps the one before: their tiles are not independent."""
         return [n for n in self.nest.names if n in self.tile and self._extent(n) % self.tile[n]]
 
     def _plan(self, order: Order) -> Plan:
-        """A plan of the tile in an order of the loops around it."""
+        """Return a plan of the tile in an order of the loops around it."""
         k, size, cuts = self.vector, self.tile[self.vector], list[Cut]()
         if order.block is not None:
             n, block = order.block.loop, order.block.size
             cuts.append(Cut(n, block, f"{n}.o", f"{n}.i", "exact" if self.roles.is_whole(n, block) else "min"))
         for n, count in self.tile.items():
             if n != k and count < self._extent(n):
-                shorter = bool(order.carried) and n in self._overlapping  # what waits must not be added twice
+                shorter = bool(order.carried) and n in self._overlapping  # a spilled sum must not be added twice
                 cuts.append(Cut.even(n, self._extent(n), count) if shorter else self._cut(n, count))
         if size == self.lanes:
             cuts.append(replace(self._cut(k, size), inner=f"{k}.l"))
@@ -183,8 +185,9 @@ class Contraction(LaneNest):
         return Cut(loop, size, f"{loop}.o", f"{loop}.i", tail)
 
     def _early(self, at: str) -> tuple[Ahead, ...]:
-        """Scalars of a narrow type, in lines from beyond the second cache: what a line brings serves many
-        multiply-adds, so that the next is not fetched in time.
+        """Return prefetches of narrow scalars in lines from beyond the second cache.
+
+        A line serves many multiply-adds, so that the hardware does not fetch the next in time.
         """
         if not self.execution.hides_loads or self.phases.remainders:
             return ()
@@ -199,9 +202,9 @@ class Contraction(LaneNest):
         )
 
     def _shared(self, around: Sequence[str], cuts: Sequence[Cut], ends: Sequence[Ends]) -> tuple[str, ...]:
-        """The outermost loops that threads share: as many as make enough iterations.
+        """Return the outermost loops that threads share: as many as make enough iterations.
 
-        Overlapping tiles are not independent; a loop whose ends are set apart must stay a loop.
+        Overlapping tiles are not independent; a loop whose ends are peeled must stay a loop.
         """
         stay = {*(e.loop for e in ends if e.at), *(c.outer for c in cuts if c.tail == "overlap" or c.apart)}
         counts = {c.outer: -(-self._extent(c.loop) // c.size) for c in cuts if c.loop in self.nest.names}
@@ -218,15 +221,17 @@ class Contraction(LaneNest):
         return tuple(chosen)
 
     def _outer_order(self, tile: str) -> list[str]:
-        """Outermost loops that are in no tile, then phases, vectors and tiles: vectors that overlap are not
-        independent, so that they stand within everything that is.
+        """Return the order of outer loops: those that are not in the tile, then phases, vectors and tiles.
+
+        Vectors that overlap are not independent, so they go inside of all loops that are.
         """
         inside = (*(n for n in self.tile if n != tile), *self.phases.remainders)
         return [*(n for n in self.nest.names if n not in (*inside, tile)), *self.phases.remainders, self.vector, tile]
 
     def _ends(self) -> tuple[Ends, ...]:
-        """Conditions on positions: tap loops unrolled, first and last tiles made loops of their own.  Which taps a
-        phase takes is asked once a tile: to unroll them is no faster, and much code for large strides.
+        """Return the ends for conditions on positions: tap loops are unrolled, first and last tiles peeled.
+
+        The taps of a phase are tested once a tile: unrolling them is no faster, and much code for large strides.
         """
         positions = [n for n in self.tile if n != self.vector]
         speaking = [*positions, *self.phases.quotients, *self.phases.quotients.values(), *self.phases.remainders]
@@ -251,11 +256,11 @@ class Contraction(LaneNest):
 
 
 def tiled(trial: Trial, loop: str, lanes: int, machine: Machine) -> bool:
-    """Lanes along a loop, a tile of positions by vectors."""
+    """Schedule lanes along a loop, with a tile of positions by vectors."""
     nest = trial.nest(loop)
     if not loops_of_reuse(nest, loop):
         return False
     phases = split_phases(nest, trial)
-    if loop in phases.quotients:  # its places take turns: lanes would go along none of them
+    if loop in phases.quotients:  # it has phases: lanes could not go along it
         return False
     return Contraction(trial.nest(loop), trial, loop, lanes, machine, phases).take()

@@ -1,6 +1,6 @@
-"""The choice of the order of loops around a contraction's tile, and of what is carried, by estimated time.
+"""Choice of the loop order around a contraction's tile, and of the carried loops, by estimated time.
 
-Candidates are few and each has a cost that prints; the first of the cheapest is taken.
+Candidates are few, and each has a cost that prints; the first of the cheapest is taken.
 """
 
 from __future__ import annotations
@@ -36,9 +36,11 @@ UNPRICED = Price()
 
 @dataclass(frozen=True)
 class Order:
-    """`loops`: those around the tile, outermost first, the vectors and the tiles among them by their loops' names.
-    `carried`: reductions outside of all of them, of the last one its blocks, if there is a `block`.  So many things are
-    `awkward`.
+    """An order of the loops around a tile.
+
+    `loops` are outermost first, including those of vectors and tiles, by their loops' names.  `carried` are reductions
+    outside of all of them; if there is a `block`, the last one is carried in blocks.  `awkward` counts its
+    disadvantages.
     """
 
     loops: tuple[str, ...]
@@ -54,8 +56,9 @@ class Order:
 
 @dataclass(frozen=True)
 class Shape:
-    """What is to be planned: extents of the loops over results and of the reductions (outermost first), and the tile:
-    how many iterations of each loop are in it, the loop of lanes last.
+    """Extents of the loops over results and of the reductions, outermost first, and the tile.
+
+    `tile` holds the iterations of each loop in the tile, the loop of lanes last.
     """
 
     results: Mapping[str, int]
@@ -63,20 +66,20 @@ class Shape:
     tile: Mapping[str, int]
     lanes: int
     fixed: tuple[str, ...] = ()
-    """Loops that must stand innermost of those around the tile: their tiles overlap, or some are set apart."""
+    """Loops that must be innermost of those around the tile: their tiles overlap, or some are peeled."""
     carries: bool = True
-    """Whether partial sums can wait in the results."""
+    """True if partial sums can be kept in the results."""
     conditional: tuple[str, ...] = ()
-    """Loops of which conditions speak."""
+    """Loops that conditions depend on."""
 
     @property
     def tiled(self) -> tuple[str, ...]:
-        """The loops of which there are several tiles."""
+        """Return the loops that have several tiles."""
         return tuple(n for n, size in self.tile.items() if size < self.results[n])
 
     @property
     def vector(self) -> str:
-        """The loop of lanes."""
+        """Return the loop of lanes."""
         return list(self.tile)[-1]
 
     @property
@@ -91,7 +94,7 @@ class Orders:
     machine: Machine
 
     def ranked(self) -> list[Order]:
-        """All candidates, the cheapest first."""
+        """Return all candidates, the cheapest first."""
         priced = (replace(o, price=self._price(o), awkward=self._awkward(o)) for o in self._candidates())
         return sorted(priced, key=lambda o: o.seconds)
 
@@ -101,11 +104,11 @@ class Orders:
             yield from (Order(order, names, block) for names, block in carried)
 
     def _count(self, name: str) -> int:
-        """How many tiles, or single iterations, a loop over results has."""
+        """Return the number of tiles, or single iterations, of a loop over results."""
         return -(-self.shape.results[name] // self.shape.tile.get(name, 1))
 
     def _carried(self) -> Iterator[tuple[tuple[str, ...], Block | None]]:
-        """Nothing, the first reductions, or these and blocks of the next."""
+        """Yield the choices of carried loops: none, the first reductions, or these and blocks of the next."""
         yield (), None
         if not self.shape.carries:
             return
@@ -120,8 +123,9 @@ class Orders:
                 yield tuple(names[: i + 1]), None
 
     def _orders(self) -> Iterator[tuple[str, ...]]:
-        """The loop of vectors placed among the others, which keep their order.  Tiles of positions stay within them, so
-        that a nest walks through memory in order.
+        """Yield the orders, with the loop of vectors placed among the others, which keep their order.
+
+        Tiles of positions stay within them, so that a loop nest accesses memory in order.
         """
         tiles = [n for n in self.shape.tiled if n not in self.shape.fixed]
         others = [n for n in self.shape.results if n not in self.shape.tile]
@@ -130,7 +134,7 @@ class Orders:
             yield (*order, *self.shape.fixed)
 
     def loops(self, order: Order) -> list[Loop]:
-        """All loops of an order, outermost first."""
+        """Return all loops of an order, outermost first."""
         shape, block = self.shape, order.block
         sizes = {block.loop: block.size} if block is not None else {}
         carried = [self._carried_loop(n, sizes) for n in order.carried]
@@ -162,7 +166,9 @@ class Orders:
         )
 
     def _awkward(self, order: Order) -> int:
-        """How many things speak against a nest: too little for threads to share, conditions on what they share."""
+        """Return the number of disadvantages: too few iterations for threads, and conditions on the loops they
+        share.
+        """
         shape, shared, found = self.shape, 1, 0
         for name in order.loops:
             if shared >= PLAN_SHARED or name in shape.fixed:
@@ -173,13 +179,13 @@ class Orders:
 
 
 def blocks_of(extent: int) -> list[int]:
-    """Sizes of blocks that divide a loop; if there are none, those whose last block is shorter."""
+    """Return sizes of blocks that divide a loop; if there are none, those whose last block is shorter."""
     smaller = [n for n in BLOCKS if n < extent]
     return [n for n in smaller if extent % n == 0] or smaller
 
 
 def _placements(others: Sequence[str], loop: str | None) -> list[tuple[str, ...]]:
-    """Every way to place a loop, if there is one, among others, the outermost place first."""
+    """Return every placement of a loop, if there is one, among others, the outermost first."""
     if loop is None:
         return [tuple(others)]
     return [(*others[:i], loop, *others[i:]) for i in range(len(others) + 1)]

@@ -1,5 +1,6 @@
-"""What is done to a nest before a contraction is tiled, each way once for all kinds: operands packed so that lanes read
-them side by side, narrow ones in wide copies, sums that wait in wide results.
+"""Preparation of a loop nest before a contraction is tiled, each way once for all kinds.
+
+Operands are packed so that lanes read them contiguously, narrow ones get wide copies, and sums get wide accumulators.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ from opgen.schedule.steps import Pack, Widen
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A `nest` as it is after some steps in `trial`, with `lanes` along `loop`; `waiting`: the copy of the
-    results, wide or in rows, that is to be stored.
+    """State of a loop nest after some steps in `trial`, with `lanes` along `loop`.
+
+    `waiting` is the copy of the results, wide or in rows, that is still to be stored.
     """
 
     site: Site
@@ -47,21 +49,21 @@ class Prepared:
     waiting: str = ""
 
     def forked(self) -> Prepared:
-        """The same, to go on from by itself."""
+        """Return the same state with an independent trial."""
         return replace(self, trial=self.trial.fork())
 
     def finished(self) -> None:
-        """Sums that waited in a copy of the results stored as they shall be."""
+        """Schedule the stores of sums that were accumulated in a copy of the results."""
         if self.waiting:
             self.site.schedule(self.trial, self.trial.nest(f"{self.waiting}_0"))
 
 
 Way: TypeAlias = Callable[[Site, Machine, str], Prepared | None]
-"""A way to prepare a nest for lanes along a loop; None if there is nothing to prepare, or it is refused."""
+"""A way to prepare a loop nest for lanes along a loop; None if there is nothing to prepare, or it is refused."""
 
 
 def loops_for_lanes(site: Site, machine: Machine) -> Sequence[tuple[str, bool]]:
-    """The loops that lanes of a contraction may go along, the best first, and whether only for want of others."""
+    """Return the loops for a contraction's lanes, the best first, each with True if it is only a late choice."""
     return site.once("lanes", lambda: list(_loops_for_lanes(site, machine)))
 
 
@@ -77,16 +79,14 @@ def _loops_for_lanes(site: Site, machine: Machine) -> Iterator[tuple[str, bool]]
 
 
 def as_given(site: Site, machine: Machine, loop: str) -> Prepared | None:
-    """Nothing is done before."""
+    """Return the loop nest without preparation."""
     kernel, start = site.trial.kernel, len(site.trial.steps)
     lanes = lanes_of(site.nest, machine, site.nest.extent(loop))
     return Prepared(site, site.trial, site.nest, loop, lanes, Marks(kernel, start, start, start))
 
 
 def packed(site: Site, machine: Machine, loop: str) -> Prepared | None:
-    """What lanes would read with strides is packed, and what is narrow has wide copies, if enough lies side by side
-    then.
-    """
+    """Pack operands with strides and widen narrow ones; return None if too few reads are contiguous then."""
     return site.once(("packed", loop), lambda: _packed(site, machine, loop))
 
 
@@ -102,7 +102,7 @@ def _packed(site: Site, machine: Machine, loop: str) -> Prepared | None:
 
 
 def masked(site: Site, machine: Machine, loop: str) -> Prepared | None:
-    """The same, for vectors with masks where what fills no vector would take two shorter ones."""
+    """Prepare as `packed` does, with masked vectors if the lanes would otherwise need two shorter ones."""
     extent, most = site.nest.extent(loop), lanes_of(site.nest, machine, None)
     on = packed(site, machine, loop) if machine.vector_bytes >= MASKED_BYTES else None
     if on is None or extent is None or not on.lanes < extent < 2 * on.lanes <= most:
@@ -111,7 +111,7 @@ def masked(site: Site, machine: Machine, loop: str) -> Prepared | None:
 
 
 def unpacked(site: Site, machine: Machine, loop: str) -> Prepared | None:
-    """As given, if there is nothing to be packed."""
+    """Return the loop nest without preparation, if nothing needs packing or widening; else None."""
     nest = site.nest
     if strided(nest, loop, site.trial) or narrow(nest, loop) or not worth_lanes(nest, loop):
         return None
@@ -119,14 +119,14 @@ def unpacked(site: Site, machine: Machine, loop: str) -> Prepared | None:
 
 
 def wide_scalars(site: Site, machine: Machine, loop: str) -> Prepared | None:
-    """Narrow scalars in a wide copy; but for those that are taken in pairs."""
+    """Widen narrow scalars in a copy; return None if they are taken in pairs."""
     if machine.pairs and all(e.dtype == BFLOAT16 for e in site.roles.operands):
         return None
     return site.once(("wide scalars", loop), lambda: _widened(site, machine, loop))
 
 
 def wide_sums(site: Site, machine: Machine, loop: str) -> Prepared | None:
-    """The same, and sums that wait in wide results."""
+    """Prepare as `wide_scalars` does, and accumulate sums in wide results."""
     return site.once(("wide sums", loop), lambda: _wide_sums(site, machine, loop))
 
 
@@ -150,8 +150,9 @@ def _wide_sums(site: Site, machine: Machine, loop: str) -> Prepared | None:
 
 
 def sums_in_rows(site: Site, machine: Machine, loop: str) -> Prepared | None:
-    """Results that lanes would store apart in a copy in which they lie side by side, so that sums can wait there: where
-    the second cache holds that, but not what is read.
+    """Store results contiguously in a copy, if lanes would store with a stride, so that it can hold partial sums.
+
+    The second cache must hold the copy, but not the operands.
     """
     return site.once(("sums in rows", loop), lambda: _sums_in_rows(site, machine, loop))
 
@@ -171,7 +172,7 @@ def _sums_in_rows(site: Site, machine: Machine, loop: str) -> Prepared | None:
 
 
 def waiting(on: Prepared, about: str) -> Prepared | None:
-    """The same, and sums that wait in wide results; None if they cannot."""
+    """Prepare as in `on`, and accumulate sums in wide results; return None if that is illegal."""
     found, result = on.forked(), on.site.nest.results[0].buffer
     wide = found.trial.fresh(f"{result}_wide")
     if not found.trial.take(Widen(result, wide)):
@@ -180,8 +181,9 @@ def waiting(on: Prepared, about: str) -> Prepared | None:
 
 
 def widened_copies(nest: Nest, vector: str, trial: Trial, schedule: Schedule, before: tuple[Kernel, int]) -> Marks:
-    """Convert narrow inputs once, now that all are packed; `before`: the kernel that was there before, and how many
-    steps were taken.
+    """Convert narrow inputs once, now that all are packed.
+
+    `before` holds the kernel before the preparation, and the number of steps taken then.
     """
     packed = len(trial.steps)
     for copy in widen_reused(nest, vector, trial):

@@ -1,9 +1,9 @@
 """Products of matrices: each place of a map multiplies a row of scalars by a table of vectors.
 
-A tile of six places by four vectors loads least for what it computes; rows are joined where they lie one after the
-other, so that only the last tile of all is shorter.  Vectors are outermost: what four of them read is copied by the
-first tile while it computes, or transposed before, into a panel that lies together in the second cache for all places,
-and meanwhile what the next tile or row of places reads is prefetched.
+A tile of six places by four vectors has the fewest loads for its arithmetic.  Consecutive rows are joined, so that only
+the last tile of all is shorter.  Vectors are outermost.  The operands of four of them are copied into a panel that is
+contiguous in the second cache for all places: the first tile fills it while it computes, or it is transposed before.
+Meanwhile the operands of the next tile or row of places are prefetched.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from opgen.schedule.cost.calibration import PRODUCT_POSITIONS, PRODUCT_VECTORS, 
 class Products(Blocked):
     @property
     def legal(self) -> bool:
-        """Whether the nest is such a product, of whole tiles along the lanes."""
+        """Return True if the loop nest is such a product, of whole tiles along the lanes."""
         nest, positions = self.nest, self.roles.positions
         if len(nest.inner_loops) != 1 or nest.conditions or not positions or not self.reads:
             return False
@@ -35,7 +35,7 @@ class Products(Blocked):
 
     @property
     def proven(self) -> bool:
-        """Whether places are enough for panels, which the second cache holds."""
+        """Return True if there are enough places for panels, and the second cache holds these."""
         uses = USES_OF_FAR_PANEL if self._far else USES_OF_PANEL
         large = self._uses >= uses and self._extents[-1] >= 2 * PRODUCT_POSITIONS
         return large and self.memory.holds(self._terms * PRODUCT_VECTORS * self.lanes * self.element, 2)
@@ -43,7 +43,7 @@ class Products(Blocked):
     def take(self) -> bool:
         *others, x = self._joined()
         rows, scalars = self.reads
-        if self._far and self._uses < USES_OF_PANEL:  # few tiles hide what a panel takes to come
+        if self._far and self._uses < USES_OF_PANEL:  # few tiles hide the latency of fetching a panel
             ahead = [rows]
         else:
             ahead = [] if self.memory.holds(self._terms * prod(self._extents) * scalars.dtype.bytes, 2) else [scalars]
@@ -60,12 +60,15 @@ class Products(Blocked):
 
     @cached_property
     def _extents(self) -> list[int]:
-        """Of the loops over places."""
+        """Return the extents of the loops over places."""
         return [self._extent(n) for n in self.roles.positions]
 
     @property
     def _crosswise(self) -> bool:
-        """Whether results lie along places: those of some vectors are kept, and transposed as they are copied out."""
+        """Return True if results are contiguous along places.
+
+        Those of some vectors are then kept, and transposed as they are copied out.
+        """
         results = self.nest.results
         along = all(
             self.roles.along(s, self.roles.positions[-1]) and own_axis(s, self.vector) is not None for s in results
@@ -73,18 +76,19 @@ class Products(Blocked):
         return self.execution.hides_loads and len(results) == 1 and along
 
     def _joined(self) -> tuple[str, ...]:
-        """The loops over places, joined where they can be and threads share none of them:
-        only the last tile of all is shorter then.
+        """Return the loops over places, joined if possible and if threads share none of them.
+
+        Only the last tile of all is shorter then.
         """
         apart = 0 if self.even else len(self.roles.positions) - 1
         return (*self.roles.positions[:apart], *self.trial.joined(self.roles.positions[apart:]))
 
     @property
     def _far(self) -> bool:
-        """Whether what lanes read comes from beyond the second cache."""
+        """Return True if the lanes' operand comes from beyond the second cache."""
         return not self.memory.holds(self._terms * self.width * self.reads[0].dtype.bytes, 2)
 
     @property
     def _uses(self) -> int:
-        """The places of a map, or of a row of maps."""
+        """Return the number of places of a map, or of a row of maps."""
         return prod(self._extents[-2:])

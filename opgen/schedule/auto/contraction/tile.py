@@ -1,4 +1,4 @@
-"""The register tile of a contraction: how many positions by how many vectors."""
+"""Register tile of a contraction: number of positions and of vectors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ from opgen.schedule.cost.traffic import Access
 
 @dataclass(frozen=True)
 class TileRule:
-    """Along `loop`, the positions, and `vector`, of `lanes`; a short loop may be `joined` by the next."""
+    """Rule for a tile of positions along `loop` and vectors of `lanes` along `vector`.
+
+    With `joined`, a short loop may be joined by the next.
+    """
 
     nest: Nest
     loop: str
@@ -37,10 +40,10 @@ class TileRule:
 
     @cached_property
     def best(self) -> dict[str, int]:
-        """How many iterations of each loop a tile holds, the vector loop last.
+        """Return the iterations of each loop in a tile, the vector loop last.
 
-        Where scalars lie along the tile, all of its registers are used, and no tile overlaps another.  A short loop is
-        joined by the next loop of reuse.
+        If scalars are contiguous along the tile, all of its registers are used, and no tile overlaps another.  A short
+        loop is joined by the next loop of reuse.
         """
         loop, width, length = self.loop, self._extent(self.vector), self._extent(self.loop)
         vectors = 2 if width % (2 * self.lanes) == 0 else 1
@@ -57,7 +60,7 @@ class TileRule:
 
     @property
     def others(self) -> list[dict[str, int]]:
-        """Tiles of other shapes, for which there are registers and which are large enough to hide the latency."""
+        """Return other tile shapes that fit the registers and are large enough to hide the latency."""
         width, length, room = self._extent(self.vector), self._extent(self.loop), self.machine.registers - OPERANDS
         found = []
         for vectors, positions in product(VECTORS_SEARCHED, sorted({min(n, length) for n in POSITIONS_SEARCHED})):
@@ -68,16 +71,16 @@ class TileRule:
 
     @cached_property
     def accesses(self) -> tuple[Access, ...] | None:
-        """What the nest reads and writes, if that can be told."""
+        """Return the accesses of the loop nest; None if one is not affine."""
         return accesses(self.nest)
 
     @property
     def in_rows(self) -> bool:
-        """Whether results lie consecutively along the lanes."""
+        """Return True if results are contiguous along the lanes."""
         return all(is_contiguous(s, self.vector, self.nest.shapes) for s in self.nest.results)
 
     def along_scalars(self, loop: str) -> bool:
-        """Whether all scalars that a tile reads lie consecutively along a loop of its positions."""
+        """Return True if all scalars of a tile are contiguous along a loop of its positions."""
         roles = Roles.of(self.nest, self.vector)
         return all(roles.along(e, loop) for e in roles.scalars) and not self.phases.quotients
 
@@ -87,7 +90,7 @@ class TileRule:
         return extent
 
     def _rows(self, length: int, count: int, vectors: int) -> int:
-        """How many of `count` short rows without borders make a tile's positions."""
+        """Return the number of short rows, out of `count` without borders, that make a tile's positions."""
         borders = self.nest.conditions or self.phases.remainders or self.phases.quotients
         if not self.joined or borders or length > POSITIONS_SHORT:
             return 1
@@ -96,7 +99,10 @@ class TileRule:
 
 
 def _positions(length: int, vectors: int) -> int:
-    """The whole loop if it is short, else a divisor near `POSITIONS`, else as many that tiles overlap little."""
+    """Return the positions of a tile.
+
+    That is the whole loop if it is short, else a divisor near `POSITIONS`, else a size with little overlap of tiles.
+    """
     if length <= POSITIONS + 1:
         return length
     most = 2 * POSITIONS // vectors

@@ -1,8 +1,8 @@
-"""A contraction made ready for its terms to be taken several at a time, by the dot products or the matrix unit that the
-CPU has, and the copies in which those of one read lie side by side.
+"""Dot-product packing: a contraction prepared so that one instruction takes several of its terms.
 
-Pairs of bfloat16 are taken as they are given.  Of bytes one factor must be without a sign and the other signed: one is
-copied with the other sign, if need be, and what is added to them is summed apart.
+The instruction is a dot product or that of a matrix unit.  Copies keep the terms of one instruction contiguous.  Pairs
+of bfloat16 are taken unchanged.  Of two factors of bytes one must be unsigned and the other signed.  If need be one is
+copied with the other signedness, and the resulting correction is summed separately.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BYTES = (UINT8, INT8)
 
 
 def as_words(site: Site, machine: Machine, loop: str) -> Prepared | None:
-    """The nest with factors that the machine has a dot product of; None if it has none."""
+    """Prepare a nest's factors for the machine's dot product; return None if it has none for them."""
     if machine.pairs and sum(e.dtype == BFLOAT16 for e in site.roles.operands) == 2:
         return as_given(site, machine, loop)
     if not machine.quads or len(_factors(site.nest)) != 2:
@@ -41,8 +41,10 @@ def as_words(site: Site, machine: Machine, loop: str) -> Prepared | None:
 
 @dataclass(frozen=True)
 class Factor:
-    """What is read of which several terms are taken at once: as it lies, if it may be `in_place` and that is legal,
-    else from a copy with its dimensions in this `order`.
+    """A factor of which several terms are taken at once.
+
+    It is read without a copy if `in_place` allows it and that is legal, else from a copy with its dimensions in
+    `order`.
     """
 
     load: Load
@@ -51,8 +53,9 @@ class Factor:
 
 
 def in_words(trial: Trial, loop: str, factors: Sequence[Factor], before: Sequence[Step] = ()) -> dict[str, Load] | None:
-    """Take several steps of a loop at once, after some others; the copies that were made for it, by their names, each
-    of what one read takes, or None if it is not legal.
+    """Take several steps of a loop at once, after the steps `before`.
+
+    Return the copies made for it by their names, each with the load that it replaces; None if that is illegal.
     """
     fresh = [trial.fresh(f"{f.load.buffer}_pairs") for f in factors]
     choices = ([f.load.buffer, n] if f.in_place else [n] for f, n in zip(factors, fresh, strict=True))
@@ -68,8 +71,9 @@ def in_words(trial: Trial, loop: str, factors: Sequence[Factor], before: Sequenc
 def with_copies(
     plan: Plan, nest: Nest, trial: Trial, machine: Machine, copies: Iterable[str], moved: Mapping[str, Handle]
 ) -> bool:
-    """Take the steps of a plan, and those that make copies: as a whole, or some `moved` into a loop; whether they were
-    legal.
+    """Take the steps of a plan, and those that make copies: as a whole, or `moved` into a loop.
+
+    Return False if a step was illegal.
     """
     for name in copies:
         if name not in moved:
@@ -79,7 +83,7 @@ def with_copies(
 
 
 def _factors(nest: Nest) -> list[Load]:
-    """The factors of bytes: the operands that differ from term to term."""
+    """Return the factors of bytes: the operands that differ from term to term."""
     roles = Roles.of(nest)
     found = [e for e in roles.operands if any(depends(e.indices, n) for n in roles.terms)]
     return found if all(e.dtype in BYTES for e in found) else []
@@ -105,7 +109,7 @@ def _of_bytes(site: Site, machine: Machine, loop: str) -> Prepared | None:
 
 
 def _padded(nest: Nest, trial: Trial) -> list[str]:
-    """Copies of factors with zeros, or their zero points, beyond the ends of what windows walk over."""
+    """Make padded copies of factors, with zeros or their zero points beyond the ends that windows reach."""
     made: list[str] = []
     for e in _factors(nest):
         name = trial.fresh(f"{e.buffer}_padded")
@@ -115,13 +119,14 @@ def _padded(nest: Nest, trial: Trial) -> list[str]:
 
 
 def walked(nest: Nest, e: Load) -> tuple[int, ...]:
-    """The dimensions that a window walks over, and beyond the ends of."""
+    """Return the dimensions in which a window accesses places beyond the ends."""
     return tuple(d for d, i in enumerate(e.indices) if len(free_vars(i) & nest.borders) > 1)
 
 
 def _packed(trial: Trial, loop: str) -> list[str]:
-    """Copies of what lanes would read with a stride, but where neighbours among the terms lie side by side: these are
-    copied together, as words.
+    """Copy the operands that lanes would read with a stride.
+
+    Operands whose neighbouring terms are contiguous are left out: these are copied by dot-product packing.
     """
     nest, made = trial.nest(loop), list[str]()
     for e in Roles.of(nest, loop).vectors:
@@ -137,7 +142,7 @@ def _packed(trial: Trial, loop: str) -> list[str]:
 
 
 def _scheduled(site: Site, trial: Trial, name: str) -> None:
-    """Schedule the nest that makes a buffer, if there is one; not what lies beyond the ends of a padded copy."""
+    """Schedule the loop nest that makes a buffer, if there is one; the padding of a copy is left out."""
     found = [n for n in nests(trial.kernel) if any(s.buffer == name for s in n.results)]
     if found:
         site.schedule(trial, found[-1])

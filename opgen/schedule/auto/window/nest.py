@@ -1,8 +1,8 @@
-"""Windows without mixing: each lane reduces over its own neighbourhood, and neighbours share what they read.
+"""Depthwise windows: each lane reduces over its own neighbourhood, and neighbours share their reads.
 
-Taps are unrolled, so that what is read once serves all that need it; columns at the border are loops of their own, rows
-at the border are branches.  What is few makes the difference: the terms of a sum (`results.py`: a tile of results in
-registers) or the results (`sums.py`: all sums in registers, a tile of terms).
+Taps are unrolled, so that each read serves all results that need it.  Columns at the border are peeled; rows at the
+border are branches.  The smaller number decides: with few terms, a tile of results is in registers (`results.py`); with
+few results, all sums are in registers, with a tile of terms (`sums.py`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from opgen.schedule.split import Tail
 
 
 def stepped_loop(nest: Nest) -> str | None:
-    """The loop that all that is read and stored follows in steps of a few elements, none of them side by side."""
+    """Return the loop that all reads and stores follow in steps of a few elements, the stores never contiguously."""
     touched: tuple[Load | Store, ...] = (*nest.summed, *nest.results)
     steps = {n: [step(e, n, nest) for e in touched] for n in nest.names}
     found = [n for n, s in steps.items() if min(s) >= 1 and max(s) <= WINDOW_STEP and s[-1] > 1]
@@ -32,26 +32,26 @@ def stepped_loop(nest: Nest) -> str | None:
 
 
 def step(access: Load | Store, loop: str, nest: Nest) -> int:
-    """How many elements further an access goes with each iteration of a loop; 0 if it stays or that is not known."""
+    """Return the elements by which each iteration advances an access; 0 if it stays or that is not known."""
     strides = strides_of(access, [loop], nest.shapes) or {}
     return strides.get(loop, 0) // element_of(access)
 
 
 def near(nest: Nest, loop: str) -> bool:
-    """Whether all that lanes along a loop read lies but a few elements apart."""
+    """Return True if adjacent lanes along a loop read elements only a few elements apart."""
     return all(1 <= step(e, loop, nest) <= WINDOW_GATHERED for e in nest.summed)
 
 
 @dataclass(frozen=True)
 class Planned(LaneNest):
-    """A nest for which there is one plan."""
+    """A loop nest for which there is one plan."""
 
     @abstractmethod
     def plan(self) -> Plan:
-        """What is decided."""
+        """Return the plan."""
 
     def take(self) -> bool:
-        """The steps of the plan; results that no cache would hold, and lanes store side by side, go past them."""
+        """Take the steps of the plan; large results that lanes store contiguously are stored non-temporally."""
         taken = self.realised(self.plan())
         if taken and self.vector not in self.nest.phases:
             store_non_temporally(self.nest, self.vector, self.trial, self.machine)
@@ -62,8 +62,10 @@ class Planned(LaneNest):
 class WindowNest(Planned):
     @property
     def legal(self) -> bool:
-        """Whether no operand is broadcast to all lanes, which read what lies side by side or nearly, all walks that
-        there are have sizes that are known, and their results do not lie between those of neighbouring lanes.
+        """Return True if the loop nest is a window without broadcast operands.
+
+        The lanes' reads are contiguous or nearly so, and all extents are known.  No window access has results between
+        those of neighbouring lanes.
         """
         known = self.roles.is_sum and all(self.roles.counts.values())
         if not (self.lanes > 1 and known and self.roles.is_window and self._walks):
@@ -73,13 +75,13 @@ class WindowNest(Planned):
 
     @property
     def in_lanes(self) -> Cut:
-        """The loop of lanes in vectors, ones that overlap where they are not whole."""
+        """Return the cut of the lanes' loop into vectors; they overlap if they are not whole."""
         tail: Tail = "exact" if self.width % self.lanes == 0 else "overlap"
         return Cut(self.vector, self.lanes, f"{self.vector}.o", f"{self.vector}.l", tail)
 
     @cached_property
     def beside(self) -> tuple[str, ...]:
-        """The loops over results that lie between those of neighbouring lanes."""
+        """Return the loops over results that are stored between those of neighbouring lanes."""
         (result, *_) = self.nest.results
         apart = step(result, self.vector, self.nest)
         return tuple(n for n in self.nest.names if 0 < step(result, n, self.nest) < apart)
@@ -90,17 +92,17 @@ class WindowNest(Planned):
 
     @property
     def column(self) -> Walk:
-        """The innermost walk but for that of the lanes."""
+        """Return the innermost window access without that of the lanes."""
         return self._walks[-1]
 
     @cached_property
     def row(self) -> Walk | None:
-        """The innermost walk by other loops than those of the columns, if there is one."""
+        """Return the innermost window access by other loops than those of the columns, if there is one."""
         of_columns = {self.column.result, self.column.term}
         return next((w for w in reversed(self._walks) if not {w.result, w.term} & of_columns), None)
 
     @property
     def few_results(self) -> bool:
-        """Whether a row has fewer results than terms, as a gradient by the taps has."""
+        """Return True if a row has fewer results than terms, as a gradient by the taps has."""
         terms = self._extent(self.column.term)
         return self._extent(self.column.result) < min(terms, TAPS + 1)

@@ -1,5 +1,6 @@
-"""Windows of few terms: a tile of results in registers, the taps unrolled inside; of all tiles the one that reads least
-for what it computes.
+"""Windows of few terms: a tile of results in registers, and unrolled taps inside.
+
+The tile with the fewest reads for its arithmetic is taken.
 """
 
 from __future__ import annotations
@@ -34,9 +35,10 @@ class ResultTile(WindowNest):
         return not self.few_results
 
     def plan(self) -> Plan:
-        """Vectors within the tiles, so that memory is read row by row, in blocks around them where the first cache
-        holds what a tile reads of some; and within these taps and results row by row, so that all that one row serves
-        stands together.
+        """Return a plan with vectors within the tiles, so that memory is read row by row.
+
+        Blocks of vectors go around the tiles if the first cache holds the operands of some of them.  Taps and results
+        go row by row within the vectors, so that all uses of one row are together.
         """
         v, lanes, around = self.vector, self.in_lanes, [n for n in self.nest.names if n not in self._along_lanes]
         order, blocks = [f"{n}.o" if n in self._tile else n for n in around], tuple[Cut, ...]()
@@ -65,13 +67,14 @@ class ResultTile(WindowNest):
 
     @property
     def _along_lanes(self) -> tuple[str, ...]:
-        """The loops of results that are not around the tiles."""
+        """Return the loops of results that are not around the tiles."""
         return (self.vector, *self.beside)
 
     @cached_property
     def _together(self) -> int:
-        """How many vectors, tile by tile, leave what they read in the first cache for the next tile; 0 if that is all,
-        or the second cache does not hold what a map touches.
+        """Return the number of vectors in a block whose operands stay in the first cache for the next tile.
+
+        It is 0 if that is all of them, or the second cache does not hold the data of a map.
         """
         vectors, rest = divmod(self.width, self.lanes)
         outside = takewhile(lambda n: n not in self._tile, self.nest.names)
@@ -88,7 +91,7 @@ class ResultTile(WindowNest):
 
     @cached_property
     def _unrolled(self) -> tuple[str, ...]:
-        """The loops of taps that are unrolled: all, those of a row, or none."""
+        """Return the loops of taps that are unrolled: all, those of a row, or none."""
         names = self.roles.terms
         rows = names[names.index(self.column.term) :]
         return next((some for some in (names, rows) if prod(map(self._extent, some)) <= TAPS), ())
@@ -96,8 +99,10 @@ class ResultTile(WindowNest):
     # Columns and rows that are read ------------------------------------------------------------------
 
     def _skewed(self) -> tuple[Skewed, ...]:
-        """Rows of taps run over the rows that are read; and where those along a row are too many to be unrolled, over
-        its columns: whether one is there is asked once for all results that need it.
+        """Return the skewed loops: rows of taps run over the rows that are read.
+
+        If the taps along a row are too many to be unrolled, they run over its columns.  The condition on a column is
+        then tested once for all results that need it.
         """
         row, column = self.row, self.column
         rows = row is not None and row.factor is not None and row.term in self._unrolled
@@ -107,8 +112,9 @@ class ResultTile(WindowNest):
 
     @property
     def _beyond(self) -> int:
-        """The columns at either end of a long row of taps that not all results of a tile need; 0 if the row is short,
-        or has no others.
+        """Return the columns at either end of a long row of taps that not all results of a tile need.
+
+        It is 0 if the row is short, or has no others.
         """
         if self.column.term in self._unrolled:
             return 0
@@ -116,8 +122,9 @@ class ResultTile(WindowNest):
         return ends if ends < self._extent(self.column.term) else 0
 
     def _ends(self) -> tuple[Ends, ...]:
-        """Bodies of their own: for columns at the border, or at the ends of a long row; and for rows only where a tile
-        reaches over the end of the results.
+        """Return the peeled ends: columns at the border, or at the ends of a long row.
+
+        Rows are peeled only if a tile exceeds the end of the results.
         """
         column = self.column
         rows = [e for n, t in self._tile.items() if n != column.result for e in ends_of(self.nest, n, t, 0)]
@@ -130,12 +137,15 @@ class ResultTile(WindowNest):
 
     @cached_property
     def _tile(self) -> dict[str, Tiles]:
-        """The loops of columns and of rows, if there are any, in tiles."""
+        """Return the loops of columns and of rows, if there are any, in tiles."""
         found = sorted(self._tiles(), key=self._cost)
         return self.trial.decisions.choose(found[:TILES_SEARCHED])
 
     def _tiles(self) -> Iterator[dict[str, Tiles]]:
-        """All that registers have room for; of maps from memory those that read few rows at a time, each in order."""
+        """Yield all tiles that fit the registers.
+
+        For maps from memory these are the ones that read few rows at a time, each in order.
+        """
         loops = [self.column.result, *([] if self.row is None else [self.row.result])]
         units = [self._unit(n) for n in loops]
         beside = prod(map(self._extent, self.beside))
@@ -149,16 +159,16 @@ class ResultTile(WindowNest):
 
     @cached_property
     def _in_order(self) -> bool:
-        """Whether the map comes from memory, and a place of it has lines enough not to read several together."""
+        """Return True if the map comes from memory, and a place has too many lines to read several places together."""
         wide = self.column.stride(self.nest) > PLACE_LINES * self.machine.l1.line
         return wide and self.memory.is_far(touched_bytes(self.nest))
 
     def _unit(self, loop: str) -> int:
-        """The places of a loop that take turns."""
+        """Return the number of phases of a loop."""
         return self.nest.phases.get(loop, 1)
 
     def _cost(self, tile: dict[str, Tiles]) -> float:
-        """What is read for each multiply-add."""
+        """Return the reads for each multiply-add."""
         row, column = self.row, self.column
         unit, taps = self._unit(column.result), prod(map(self._extent, self._unrolled))
         wide, high = tile[column.result], None if row is None else tile[row.result]
@@ -170,7 +180,7 @@ class ResultTile(WindowNest):
         return reads / work * prod(t.waste for t in tile.values())
 
     def _read(self, tile: dict[str, Tiles]) -> tuple[int, int]:
-        """How many rows and columns of the map a tile reads."""
+        """Return the number of rows and columns of the map that a tile reads."""
         row, column = self.row, self.column
         unit, rows = self._unit(column.result), 1
         if row is not None:

@@ -1,9 +1,9 @@
-"""Windows of few results whose terms lie along the rows of a map: lanes along a row, partial sums, a tree at the end.
+"""Windows of few results with terms along the rows of a map: lanes along a row, partial sums, a tree at the end.
 
     for c: for y in tiles: for x in vectors: for the rows that are read: for r, s: lanes of sum[r, s]
 
-What is summed lies consecutively along the innermost loop of the reduction.  Partial results, one for each lane, make
-its iterations independent: one vector of each sum goes over the whole map, in a register.
+Terms are contiguous along the innermost loop of the reduction.  Partial results, one for each lane, make its iterations
+independent: one vector of each sum accumulates the whole map, in a register.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from opgen.schedule.steps import Rfactor
 
 @dataclass(frozen=True)
 class RowSums(LaneNest):
-    """Lanes along the innermost loop of the sum."""
+    """Schedule with lanes along the innermost loop of the sum."""
 
     @property
     def legal(self) -> bool:
@@ -34,7 +34,7 @@ class RowSums(LaneNest):
         return known and self._row is not None and self._column is not None and self._suits(self._column)
 
     def take(self) -> bool:
-        """Partial sums in lanes, then the plan of what they sum up, then the tree."""
+        """Make partial sums in lanes, then follow the plan of their terms, then make the tree."""
         assert self._column is not None
         partial, term = self.trial.fresh(f"{self.nest.allocations[0].name}_partial"), self._column.term
         if not self.trial.take(Rfactor(term, self.lanes, partial)):
@@ -66,10 +66,10 @@ class RowSums(LaneNest):
             ends=(*ends, *ends_of(self.nest, row.term, tiles, 1)),
         )
 
-    # What there is ----------------------------------------------------------------------------------
+    # Structure ----------------------------------------------------------------------------------
 
     def _suits(self, column: Walk) -> bool:
-        """Whether all that is read lies along the row, and is worth it."""
+        """Return True if all reads are contiguous along the row, and lanes pay."""
         along = [e for e in self.nest.summed if depends(e.indices, column.term)]
         if len(along) < len(self.nest.summed) or any(depends(e.indices[:-1], column.term) for e in along):
             return False
@@ -81,13 +81,13 @@ class RowSums(LaneNest):
         return sums <= ROW_SUMS and terms[-1] == column.term and 2 * self._width > self.lanes
 
     def _mixed(self, taps: list[str], along: list[Load]) -> bool:
-        """Whether a vector or more of results share what is read: a contraction, which does better."""
+        """Return True if a vector or more of results share their reads: such a contraction has a better schedule."""
         others = [n for n in self.nest.names if n not in taps and not all(depends(e.indices, n) for e in along)]
         return any((self.nest.extent(n) or 0) >= self.lanes for n in others)
 
     @cached_property
     def _taps(self) -> tuple[str, ...]:
-        """The loops over results that share what they read."""
+        """Return the loops over results that share their reads."""
         walks = [w.result for w in (self._row, self._column) if w is not None]
         return tuple(n for n in self.nest.names if n in walks)
 
@@ -97,7 +97,7 @@ class RowSums(LaneNest):
 
     @cached_property
     def _column(self) -> Walk | None:
-        """The walk along which lanes are neighbours."""
+        """Return the window access along which lanes are neighbours."""
         found = [w for w in self.roles.walks if w.stride(self.nest) == w.load.dtype.bytes and 1 <= w.apart <= LANE_STEP]
         return found[-1] if found else None
 
@@ -111,7 +111,7 @@ class RowSums(LaneNest):
 
     @cached_property
     def _tiles(self) -> Tiles:
-        """As many rows as share what they read well enough; one by one as they come from memory."""
+        """Return tiles of rows that share their reads well enough; single rows if they come from memory."""
         length = 1 if self._row is None else self.roles.counts[self._row.term]
         most = TERMS_SHARED if length % TERMS_SHARED == 0 else 2 * TERMS_SHARED - 1
         return Tiles(length, 1 if self.memory.is_far(read_bytes(self.nest)) else max(sizes(length, 1, most)))

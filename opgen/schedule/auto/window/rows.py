@@ -1,8 +1,8 @@
-"""Windows whose lanes lie along a row of the map: each tap reads the row a step further, borders are masks.
+"""Windows with lanes along a row of the map: each tap reads the row a step further, borders are masks.
 
 for c: for y in tiles: for x in vectors: for the rows that are read: for the results that need one: for s: lanes
 
-Where a condition picks every other place, lanes go along a phase of the row, and both phases are in one tile.
+If a condition selects every other place, lanes go along a phase of the row, and both phases are in one tile.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class RowTile(Planned):
             ends=ends,
         )
 
-    # What there is ----------------------------------------------------------------------------------
+    # Structure ----------------------------------------------------------------------------------
 
     @cached_property
     def _phases(self) -> int:
@@ -68,12 +68,12 @@ class RowTile(Planned):
 
     @property
     def _reach(self) -> int:
-        """The places at either end of a row that its taps lead out of, however they lie."""
+        """Return the places at either end of a row whose taps may leave it, for any offset."""
         return max(1, (self._extent(self._column.term) - 1) * abs(self._column.apart)) if self._column else 0
 
     @cached_property
     def _column(self) -> Walk | None:
-        """The walk along the lanes, if what it reads lies together, or nearly."""
+        """Return the window access along the lanes, if its reads are contiguous, or nearly so."""
         found = [w for w in self.roles.walks if w.result == self.vector and abs(w.step) <= LANE_STEP]
         near = [w for w in found if w.stride(self.nest) == w.load.dtype.bytes]
         return near[0] if near else None
@@ -88,7 +88,7 @@ class RowTile(Planned):
 
     @property
     def _only_taps(self) -> bool:
-        """Whether the reduction runs over few taps: rows of them, steps along the lanes, and others within these."""
+        """Return True if the reduction has few taps: rows of them, steps along the lanes, and others within these."""
         own = [w.term for w in (self._row, self._column) if w is not None]
         if self._phases > LANE_STEP or self._extent(self.vector) % self._phases:
             return False
@@ -96,7 +96,7 @@ class RowTile(Planned):
         return few and own == list(self.roles.counts)[: len(own)]
 
     def _height(self, row: Walk) -> int:
-        """Rows of a tile: each that is read serves as many as it can, unless memory takes longer to bring them."""
+        """Return the rows of a tile: a read row serves as many as possible, unless memory is slower."""
         unit = self.nest.phases.get(row.result, 1)
         most = ROWS_STREAMED if self.memory.is_far(touched_bytes(self.nest)) else RESULTS_CONFLICTING
         return max(sizes(self._extent(row.result), unit, max(1, most // unit)))

@@ -1,11 +1,10 @@
-"""Windows whose lanes would lie apart: a slice of lanes is transposed to lie side by side, worked on, and transposed
-back.
+"""Windows with strided lanes: a slice of lanes is transposed to be contiguous, computed, and transposed back.
 
     for c: for y, x: for r, s: out[c, y, x] += map[c, y + r, x + s] * taps[r, s, c]
 
-Lanes along the rows of a map are no choice where rows have more phases than two, or there are many taps.  Along `c`
-every window is the same: of each 16 maps, say, a copy is made with `c` last, in blocks that are transposed in
-registers, and all that is known of windows with consecutive lanes applies.
+Lanes along the rows of a map are unsuitable if rows have more than two phases, or there are many taps.  Along `c` every
+window is the same.  For example, a copy of each 16 maps is made with `c` last, in blocks that are transposed in
+registers.  The schedules of windows with contiguous lanes then apply.
 """
 
 from __future__ import annotations
@@ -30,16 +29,16 @@ class Slices(LaneNest):
 
     @property
     def legal(self) -> bool:
-        """Whether only arguments are copied."""
+        """Return True if only arguments are copied."""
         return self.roles.is_sum and {e.buffer for e in self.apart} <= {b.name for b in self.trial.kernel.buffers}
 
     @property
     def proven(self) -> bool:
-        """Whether half of the lanes at least are at work."""
+        """Return True if at least half of the lanes are busy."""
         return 2 * self.lanes >= lanes_of(self.nest, self.machine, None)
 
     def take(self) -> bool:
-        """A plan of the copies, then one of the window between them."""
+        """Take the steps of the copies, then those of the window between them."""
         inner = self.trial.fresh(f"{self.vector}_i")
         if not self.realised(self._copies()):
             return False
@@ -65,19 +64,19 @@ class Slices(LaneNest):
 
     @cached_property
     def apart(self) -> tuple[Load | Store, ...]:
-        """One access of each buffer in which lanes do not lie side by side."""
+        """Return one access of each buffer in which lanes are not contiguous."""
         found = {e.buffer: e for e in _touched(self.nest)}
         return tuple(e for e in found.values() if not is_contiguous(e, self.vector, self.nest.shapes))
 
     @cached_property
     def _items(self) -> tuple[str, ...]:
-        """Loops around that of the lanes that are an index of everything that is transposed: they stay outside."""
+        """Return the loops around that of the lanes that index everything that is transposed: they stay outside."""
         around = self.nest.names[: self.nest.names.index(self.vector)]
         return tuple(n for n in around if all(Var(n) in e.indices for e in self.apart))
 
 
 def sliced_loop(nest: Nest) -> str | None:
-    """The loop along which slices are independent windows: every access follows it by a dimension of its own."""
+    """Return the loop along which slices are independent windows: every access follows it by its own dimension."""
     touched = _touched(nest)
     for name in nest.names:
         followed = all(own_axis(e, name) is not None and _along(e, name) <= WINDOW_STEP for e in touched)
@@ -87,8 +86,9 @@ def sliced_loop(nest: Nest) -> str | None:
 
 
 def _along(access: Load | Store, loop: str) -> int:
-    """How many places further an access goes along its dimension with each iteration; one more than is taken if that is
-    not known.
+    """Return the places by which an iteration advances an access along its dimension.
+
+    If that is not known, the result is one more than the largest step that is accepted.
     """
     places = coefficient(access.indices[own_axis(access, loop) or 0], loop) or 0
     return places if places >= 1 else WINDOW_STEP + 1

@@ -2,7 +2,7 @@
 
     parallel for vectors: for y: for x in tiles: for r, x, s: sum[r, s]
 
-What comes from memory is read in order: vectors are inside, and sums wait for the next tile, some rows high.
+Data from memory is read in order: vectors are inside, and accumulators are spilled until the next tile, some rows high.
 
     parallel for blocks: for y in tiles: for x: for vectors: for the rows that are read: for s: sum[r, s]
 """
@@ -32,7 +32,7 @@ class SumTile(WindowNest):
         return self._by_vectors() if self._far is None else self._in_order(*self._far)
 
     def _by_vectors(self) -> Plan:
-        """Vectors outermost; within the other results where they are not whole."""
+        """Return a plan with vectors outermost; partial vectors go inside the other results."""
         column, lanes, tiled = self.column, self.in_lanes, self.column.term
         rows = [n for n in self._sums if n not in (column.result, *self.beside)]
         tile = (*rows, f"{tiled}.i", column.result, *self.beside)
@@ -52,7 +52,7 @@ class SumTile(WindowNest):
 
     @cached_property
     def _tiles(self) -> Tiles:
-        """As many terms as leave registers for what they read; 4 are enough to share that."""
+        """Return tiles with as many terms as leave registers for their operands; 4 share these well enough."""
         length = self.roles.counts[self.column.term]
         room = max(1, self.machine.registers - SUM_OPERANDS - prod(self._extent(n) for n in self._sums))
         most = min(room, TERMS_SHARED if length % TERMS_SHARED == 0 else 2 * TERMS_SHARED - 1)
@@ -60,18 +60,19 @@ class SumTile(WindowNest):
 
     @cached_property
     def _sums(self) -> tuple[str, ...]:
-        """The loops of results that are kept in registers: those of the taps, or the columns alone."""
+        """Return the loops of results that are kept in registers: those of the taps, or the columns alone."""
         wanted = {w.result for w in (self.row, self.column) if w is not None} | set(self.beside)
         if prod(self._extent(n) for n in wanted) <= TAPS:
             return tuple(n for n in self.nest.names if n in wanted)
         return (self.column.result, *self.beside)
 
-    # What comes from memory -------------------------------------------------------------------------
+    # Data from memory -------------------------------------------------------------------------
 
     @cached_property
     def _far(self) -> tuple[Walk, int] | None:
-        """The rows, and how many vectors a block has, if all that is read comes from memory, results are whole vectors
-        of taps, and each core has two or more of these.
+        """Return the rows, and the number of vectors in a block, if all reads come from memory; else None.
+
+        Results must be whole vectors of taps, and each core must have two or more vectors.
         """
         row, column = self.row, self.column
         if row is None or self.width % self.lanes or not self.memory.is_far(read_bytes(self.nest)):
@@ -105,7 +106,7 @@ class SumTile(WindowNest):
         )
 
     def _high(self, row: Walk) -> Tiles:
-        """As many rows as load and store least for each term."""
+        """Return tiles of as many rows as have the fewest loads and stores for each term."""
         down, across = (self._extent(w.result) for w in (row, self.column))
         columns, length = self.column.places(across, 1), self.roles.counts[row.term]
 
