@@ -1,6 +1,6 @@
 """The spec language: from text to the resolved model of its ops.
 
-What reads text is imported when it is first used: a kernel can be built from a model without a parser.
+Modules that read text are imported on first use: a kernel can be built from a model without a parser.
 """
 
 from __future__ import annotations

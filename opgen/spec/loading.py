@@ -1,4 +1,4 @@
-"""Loading spec files: reading, imports, and one self-contained text of them."""
+"""Loading of spec files: reading, imports, and flattening to one self-contained text."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from opgen.spec.syntax.printer import print_file
 from opgen.spec.syntax.report import Report
 
 SUFFIX = ".op"
-"""What the name of a file that is imported ends in: nothing else on a machine is read because a spec says so."""
+"""The suffix of an imported file: a spec cannot make opgen read any other file on the machine."""
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
 
 
 def load(paths: PathLike | Iterable[PathLike]) -> m.Module:
-    """The module of a spec file, or of several merged; imports are resolved from where the importing file lies.
+    """Return the module of a spec file, or of several merged; imports are relative to the importing file.
 
-    A name that is not there, given or imported, means the spec that comes with opgen (`nn_ops.op`, `onnx/gather.op`).
+    A name without a file, given or imported, means the spec shipped with opgen (`nn_ops.op`, `onnx/gather.op`).
 
     Raises DiagnosticError with every mistake found in any of the files.
     """
@@ -39,14 +39,14 @@ def load(paths: PathLike | Iterable[PathLike]) -> m.Module:
 
 
 def load_text(text: str, name: str = "<text>", base: PathLike | None = None) -> m.Module:
-    """The module of a text; `base` is the folder that imports are resolved from (without one there can be none)."""
+    """Return the module of a text; `base` is the folder for imports (None: imports are refused)."""
     loader = _Loader()
     loader.add_text(Source(name, normalise(text)), None if base is None else Path(base))
     return _module(loader, Path(name).stem, 1)
 
 
 def flatten(paths: PathLike | Iterable[PathLike]) -> str:
-    """One spec text with all imports in place; it loads to the same ops as the files do."""
+    """Return one spec text with all imports inlined; it loads to the same ops as the files do."""
     given = [Path(paths)] if isinstance(paths, str | os.PathLike) else [Path(p) for p in paths]
     loader = _Loader().files(given)
     loader.report.raise_if_any()
@@ -57,7 +57,7 @@ def flatten(paths: PathLike | Iterable[PathLike]) -> str:
 
 
 def imported(paths: Iterable[PathLike]) -> set[Path]:
-    """The files that some of these import, links followed; a file that cannot be read imports nothing."""
+    """Return the files that some of these import, links followed; an unreadable file imports nothing."""
     return {path for given in paths for path in _Loader().files([Path(given)]).imported}
 
 
@@ -76,7 +76,7 @@ def _module(loader: _Loader, name: str, wanted: int) -> m.Module:
 
 
 def _digest(texts: Iterable[str]) -> str:
-    """The sha256 of texts in their order."""
+    """Return the sha256 of texts in their order."""
     found = hashlib.sha256()
     for text in texts:
         found.update(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
@@ -84,7 +84,7 @@ def _digest(texts: Iterable[str]) -> str:
 
 
 class _Loader:
-    """Reads files and what they import, each once; `loaded` has imported files before those that import them."""
+    """Reader of files and their imports, each once; `loaded` has imported files before those that import them."""
 
     def __init__(self) -> None:
         self.report = Report()
@@ -132,7 +132,7 @@ class _Loader:
         return file
 
     def _may_import(self, real: Path, shown: str, importer: Span) -> bool:
-        """Notes an import of what is no spec by its name (links followed), or beyond what one module may take in."""
+        """Report an import without the suffix of specs (links followed), or beyond the limits of a module."""
         before = len(self.report)
         if real.suffix != SUFFIX:
             help = f"what is imported has a name that ends in {SUFFIX}"
@@ -146,7 +146,7 @@ class _Loader:
             raw = files.content(path, FILE_BYTES)
         except files.FileRefusedError as error:
             near = sorted(p.name for p in path.parent.glob(f"*{SUFFIX}")) if os.path.isdir(path.parent) else []
-            help = None if os.path.exists(path) else did_you_mean(path.name, near)  # False of what no file can be named
+            help = None if os.path.exists(path) else did_you_mean(path.name, near)  # also False for invalid names
             self.report.append(Diagnostic("S002", f"cannot read '{shown}': {error.reason}", importer, help))
             return None
         try:
@@ -155,12 +155,12 @@ class _Loader:
             lines = raw[: error.start].decode("utf-8").split("\n")
             line, column = len(lines), len(lines[-1]) + 1
             span = Span(Source(str(path), raw.decode("utf-8", "replace")), line, column, line, column + 1)
-            # What is imported and is no text is not shown: it may be anything that the importer wants to see.
+            # Imported bytes are not shown: the importer may want to see a file that is not a spec.
             self.report.append(Diagnostic("S002", f"'{shown}' is not UTF-8", span if importer is None else importer))
             return None
 
     def _parsed(self, source: Source, base: Path | None) -> s.File | None:
-        """A parsed file, its imports loaded before it."""
+        """Parse a file, after loading its imports."""
         try:
             file = parse(source)
         except DiagnosticError as error:

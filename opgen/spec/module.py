@@ -29,7 +29,7 @@ D = TypeVar("D", s.FunctionDecl | s.FormulaDecl, s.FragmentDecl, s.OpDecl)
 
 
 def check(report: Report, name: str, doc: str, files: Sequence[s.File]) -> m.Module:
-    """The module of some files, imported ones before those that import them; mistakes go to the report."""
+    """Return the module of some files, imports first; mistakes go to the report."""
     items = [item for file in files for item in file.items]
     written_functions = [i for i in items if isinstance(i, s.FunctionDecl | s.FormulaDecl)]
     formulas = [f for f in _once(report, written_functions, "function") if isinstance(f, s.FormulaDecl)]
@@ -73,7 +73,7 @@ def _ops(
     functions: Functions,
     known: m.Ops,
 ) -> dict[str, m.OpSpec | None]:
-    """The plain ops by name, each after those that it uses; `known` are the generic ones, and gets these."""
+    """Return the plain ops by name, each after those that it uses; add them to `known`, which has the generic ones."""
     for fragment in fragments.values():
         check_inheritance(report, fragment)
     measure = Measure(report, functions.costs)
@@ -111,7 +111,7 @@ def _checked(
     fragments: Fragments,
     functions: Functions,
 ) -> m.OpSpec | None:
-    """An op with its algorithms, or None with the mistakes noted, one too deep for the stack among them."""
+    """Return an op with its algorithms, or None with the mistakes reported, including one too deep for the stack."""
     try:
         op = checker.check()
         return None if op is None else with_algorithms(report, decl, op, fragments, functions)
@@ -121,7 +121,7 @@ def _checked(
 
 
 def _once(report: Report, decls: Sequence[D], what: str) -> list[D]:
-    """The declarations without those whose name was declared before."""
+    """Report redeclared names, and return the first declaration of each."""
     seen: dict[str, D] = {}
     for decl in decls:
         name = decl.name.name

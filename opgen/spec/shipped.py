@@ -1,4 +1,4 @@
-"""The specs that come with opgen, found by their file's name: those of the installed package, or of the checkout."""
+"""Specs shipped with opgen, found by file name: those of the installed package, or of the checkout."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def folder() -> Path | None:
-    """Where they lie; None if they are missing."""
+    """Return the folder of the shipped specs; None if it is missing."""
     installed, beside = _PACKAGE / "specs", _PACKAGE.parent / "specs"
     if installed.is_dir():
         return installed
@@ -16,7 +16,7 @@ def folder() -> Path | None:
 
 
 def located(path: Path, written: str) -> Path:
-    """A spec file where it is said to lie; if it is not there, the shipped one that lies so in the specs' folder."""
+    """Return the path of a spec file; if it does not exist, the shipped file of the same relative path."""
     if Path(written).is_absolute() or ".." in Path(written).parts or path.exists():
         return path
     here = folder()

@@ -1,8 +1,7 @@
-"""A model as the spec that a person would have written for it: fragments in place, the ranges of all indices said.
+"""A model as the spec that a person would have written: fragments expanded, ranges of all indices written.
 
-What comes out is laid out by the printer of specs, and is one (`opgen check` takes it) unless it says `size(x, axis)`:
-then it is the gradient of an op with a dimension that may be 1.  A derived gradient becomes an op with mathematics of
-its own.
+The printer of specs lays out the result.  `opgen check` accepts it, unless it contains `size(x, axis)`: then it is the
+gradient of an op with a broadcast dimension.  A derived gradient becomes an op with mathematics of its own.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from opgen.spec.syntax.trivia import Trivia
 
 
 def write_op(module: m.Module, op: m.OpSpec) -> str:
-    """The text of an op, after the functions of shapes that it calls."""
+    """Return the text of an op, after the shape functions that it calls."""
     groups = _groups(op)
     items = tuple(item for group in groups for item in group)
     file = s.File(
@@ -34,13 +33,13 @@ def write_op(module: m.Module, op: m.OpSpec) -> str:
 
 
 def write_algorithm(op: m.OpSpec, algorithm: m.Algorithm) -> str:
-    """The text of an algorithm of an op, as it stands in the op."""
+    """Return the text of an algorithm, as part of its op."""
     return print_item(_algorithm(op, algorithm))
 
 
 @dataclass
 class _Gaps(Trivia):
-    """Blank lines before some declarations."""
+    """Trivia with blank lines before some declarations."""
 
     after_gap: tuple[s.Item, ...] = ()
 
@@ -49,7 +48,7 @@ class _Gaps(Trivia):
 
 
 def _groups(op: m.OpSpec) -> list[list[s.Item]]:
-    """The declarations of an op, in groups."""
+    """Return the declarations of an op, in groups."""
     signature: list[s.Item] = []
     if op.signatures:
         signature += map(_signature, op.signatures)
@@ -169,7 +168,7 @@ def _attr(op: m.OpSpec, attr: m.Attr) -> s.AttrDecl:
 
 
 def _value(value: m.ExampleValue) -> s.Value:
-    """A literal in a default or an example."""
+    """Return a literal in a default or an example."""
     if isinstance(value, tuple):
         return s.ListValue(NOWHERE, tuple(map(_value, value)))
     if isinstance(value, str):
@@ -193,7 +192,7 @@ def _specialization(given: m.Specialization) -> s.SpecializeDecl:
 
 
 def _functions(module: m.Module, op: m.OpSpec) -> Iterator[s.FunctionDecl]:
-    """The functions that an op calls, and those that they call, each before its callers."""
+    """Yield the functions that an op calls, directly or indirectly, each before its callers."""
     return map(_function, called_functions(module.functions, op))
 
 
@@ -237,7 +236,7 @@ def _expressions(op: m.OpSpec) -> Expressions:
 
 
 def _mathematics(op: m.OpSpec, definitions: Iterable[m.Definition]) -> Iterator[s.Item]:
-    """The constants that definitions read, then the definitions."""
+    """Yield the constants that definitions read, then the definitions."""
     given = tuple(definitions)
     read = {n.constant: None for d in given for n in everything_in(d.value) if isinstance(n, m.Element)}
     for table in read:

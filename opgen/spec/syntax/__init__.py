@@ -1,1 +1,1 @@
-"""Text of a spec to syntax tree and back: grammar, parser, tree, printer, diagnostics."""
+"""Syntax of specs, from text to tree and back: grammar, parser, tree, printer, diagnostics."""

@@ -1,4 +1,4 @@
-"""From lark's tree to declarations: the part of the tree builder above expressions."""
+"""Builder of declarations from lark's tree: the part of the tree builder above expressions."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ class FileBuilder(TreeBuilder):
         return s.VersionsDecl(self.span(node), str(first), until, foreign, self.maybe_ident(each))
 
     def _foreign(self, node: Branch) -> s.Ident:
-        """The name of an op of a set, with that of the set."""
+        """Return the name of an op of a set, prefixed with the set's name."""
         return s.Ident(self.span(node), ".".join(self.ident(part).name for part in node.children))
 
     def _sizes(self, node: Branch) -> s.SizesDecl:
@@ -235,7 +235,7 @@ class FileBuilder(TreeBuilder):
         return s.AttrType(self.span(node), self.ident(kind), self._lengths(rest), ())
 
     def _lengths(self, children: Sequence[Child]) -> tuple[str | s.Expression, ...]:
-        """The lengths of a list: numbers and "..." as they are written, the rest to be worked out."""
+        """Return the lengths of a list: numbers and "..." as texts, the rest as expressions."""
         lengths: list[str | s.Expression] = []
         for child in children:
             if child is None:

@@ -1,4 +1,4 @@
-"""The expressions of a syntax tree, and the names and texts in all of it; `nodes.py` says what holds for trees."""
+"""Expressions of a syntax tree, and the names and texts in it; `nodes.py` has the rules for all trees."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from opgen.diagnostics import Span
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Anything with a place in the text."""
+    """A node with a place in the text."""
 
     span: Span = field(compare=False, repr=False)
 
@@ -41,7 +41,7 @@ class Doc(Node):
 
 @dataclass(frozen=True, slots=True)
 class Constant(Node):
-    """A number, `true` or `false`, as it is written."""
+    """A number, `true` or `false`, as written."""
 
     text: str
 
@@ -79,7 +79,7 @@ class Keyword(Node):
 
 @dataclass(frozen=True, slots=True)
 class Call(Node):
-    """`function(arguments)`: of shapes, of elements; or of an op, which alone has `keywords`, after the others."""
+    """`function(arguments)`: on shapes or elements, or a call of an op; only that has `keywords`, after `arguments`."""
 
     function: Ident
     arguments: tuple[Expression, ...]
@@ -88,7 +88,7 @@ class Call(Node):
 
 @dataclass(frozen=True, slots=True)
 class Range(Node):
-    """An index, with its extent if that is written; `pack`: `index...`, as many of them as the pack has."""
+    """An index, with its extent if that is written; `pack`: `index...`, one index for each element of the pack."""
 
     index: Ident
     extent: Expression | None
@@ -139,15 +139,16 @@ class Expansion(Node):
 
 @dataclass(frozen=True, slots=True)
 class Listed(Node):
-    """`[items]`: a list of as many elements."""
+    """`[items]`: a list of these elements."""
 
     items: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Chain(Node):
-    """`if condition then value... else if_false`: the value of the first element of the packs for which the condition
-    holds; without `else`, it holds for the last one.
+    """`if condition then value... else if_false`: the value of the first pack element for which the condition holds.
+
+    Without `else`, the last element is the default.
     """
 
     condition: Expression

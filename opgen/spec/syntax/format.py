@@ -1,4 +1,4 @@
-"""The formatter: a text laid out in the one way, its comments kept."""
+"""The formatter: it lays out a text in the standard way and keeps its comments."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from opgen.spec.syntax.trivia import Trivia
 
 
 def format_source(text: str, name: str = "<text>") -> str:
-    """The text, formatted; what is formatted stays as it is.  Raises DiagnosticError where it does not parse."""
+    """Format a text; formatted text stays unchanged.  Raises DiagnosticError if it does not parse."""
     tree = parse(Source(name, normalise(text)))
     return format_file(tree, Trivia.of(tree))
 
 
 def normalise(text: str) -> str:
-    """The text with lines that end in a newline only, without a byte-order mark."""
+    """Normalise line ends to a newline, and drop a byte-order mark."""
     return text.removeprefix("\ufeff").replace("\r\n", "\n")

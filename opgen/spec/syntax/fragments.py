@@ -1,4 +1,4 @@
-"""Fragments: `use X` is replaced by what X declares."""
+"""Expansion of fragments: `use X` is replaced by the declarations of X."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from opgen.spec.syntax.report import Report
 
 
 class Fragments(dict[str, s.FragmentDecl]):
-    """The fragments of a module by name; `placed` is how many declarations its ops have with fragments in place."""
+    """The fragments of a module by name; `placed` counts the declarations of its ops after expansion."""
 
     def __init__(self, decls: Iterable[s.FragmentDecl]) -> None:
         super().__init__({f.name.name: f for f in decls})
@@ -18,15 +18,15 @@ class Fragments(dict[str, s.FragmentDecl]):
 
 
 def expand(report: Report, items: Iterable[s.Item], fragments: Fragments) -> list[s.Item]:
-    """The items with those of the fragments they use in place; fragments may use others, each one once in an op.
+    """Expand the fragments among items, recursively; each is used once in an op.
 
-    Raises DiagnosticError where a module has too many of them.
+    Raises DiagnosticError if a module has too many of them.
     """
     return _expand(report, items, fragments, (), set())
 
 
 def in_place(items: Iterable[s.Item], fragments: Fragments) -> Iterator[s.Item]:
-    """The items with those of the fragments that they use, as far as these are there: each fragment once."""
+    """Expand the known fragments among items, each once."""
     waiting, used = list(items)[::-1], set[str]()
     while waiting:
         item = waiting.pop()

@@ -1,6 +1,6 @@
-"""The syntax tree of a spec file: what is written, name by name, before anything is resolved.
+"""The syntax tree of a spec file: the written declarations with unresolved names.
 
-Trees compare by what they say: spans take no part.  `parse(print(tree)) == tree` holds for every tree that is parsed.
+Trees compare by content: spans do not count.  `parse(print(tree)) == tree` holds for every parsed tree.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Value: TypeAlias = Constant | Named | ListValue | Text
 
 @dataclass(frozen=True, slots=True)
 class Elements(Node):
-    """`[H, W] else 1` after a list attribute: these elements may be given alone, and the others are `fill` then."""
+    """`[H, W] else 1` after a list attribute: callers may give only these elements; the others are `fill`."""
 
     letters: tuple[Ident, ...]
     fill: Constant
@@ -37,7 +37,7 @@ class Elements(Node):
 
 @dataclass(frozen=True, slots=True)
 class InPlace(Node):
-    """`{WORD = list}` after an enumeration: the attribute `list` is given in its place, which means the word."""
+    """`{WORD = list}` after an enumeration: callers may give the attribute `list` instead, which means the word."""
 
     word: Ident
     payload: Ident
@@ -45,7 +45,7 @@ class InPlace(Node):
 
 @dataclass(frozen=True, slots=True)
 class Taken(Node):
-    """An argument of a signature.  Its caller writes `called` for `name`, or (`also`) either."""
+    """An argument of a signature; its caller writes `called` for `name`, or (`also`) either of them."""
 
     name: Ident
     called: Ident | None = None
@@ -58,7 +58,7 @@ class Taken(Node):
 class SignatureDecl(Node):
     """`signature "label" function(arguments)`: an order in which the arguments of an op may be given.
 
-    Of several, each has a label; `function` is another name of the op's function.
+    If an op has several, each has a label; `function` is another name of the op's function.
     """
 
     arguments: tuple[Taken, ...]
@@ -74,7 +74,7 @@ class TypeDecl(Node):
 
 @dataclass(frozen=True, slots=True)
 class Dim(Node):
-    """A dimension; `broadcast` is the literal after `|`.  `each`: every one of several tensors has its own."""
+    """A dimension; `broadcast` is the literal after `|`.  `each`: each of several tensors has its own."""
 
     size: Expression
     broadcast: str | None
@@ -117,7 +117,7 @@ class StaticDecl(Node):
 
 @dataclass(frozen=True, slots=True)
 class RankRule(Node):
-    """`pack <= most`, or `pack = value of tensor`, where `tensor` makes the value an axis of it."""
+    """`pack <= most`, or `pack = value of tensor`; with `tensor`, the value is an axis of it."""
 
     pack: Ident
     most: str | None
@@ -132,8 +132,9 @@ class RankDecl(Node):
 
 @dataclass(frozen=True, slots=True)
 class VersionsDecl(Node):
-    """`versions first to last of op`: the versions of a set of ops in which this is the op of that name, which may
-    begin with the name of the set.  `each input`: the inputs from this one on stand there for several tensors each.
+    """`versions first to last of op`: the versions of a set of ops in which this op implements the op of that name.
+
+    The name may begin with the name of the set.  `each input`: the inputs from this one on take several tensors there.
     """
 
     first: str
@@ -163,7 +164,7 @@ class Binding(Node):
 
 @dataclass(frozen=True, slots=True)
 class Form(Node):
-    """Dimensions; or, with `like`, those of an input of the op whose gradient this one is."""
+    """Dimensions; or, with `like`, the dimensions of an input of the forward op (in a gradient op)."""
 
     dims: tuple[Dim, ...]
     layout: Ident | None
@@ -180,7 +181,7 @@ class SizesDecl(Node):
 
 @dataclass(frozen=True, slots=True)
 class Word(Node):
-    """A value of an enumeration or a layout, with the attribute that carries its payload."""
+    """A value of an enumeration or a layout, with the attribute that holds its payload."""
 
     name: Ident
     payload: Ident | None
@@ -188,7 +189,10 @@ class Word(Node):
 
 @dataclass(frozen=True, slots=True)
 class AttrType(Node):
-    """`kind` is int, float, ... (or a mistake); `shape` has numbers, "..." for any length, or what ranks tell."""
+    """A type: `kind` is int, float, ...  (or unknown).
+
+    `shape` has numbers, "..." for any length, or expressions in ranks.
+    """
 
     kind: Ident
     shape: tuple[str | Expression, ...]
@@ -212,7 +216,7 @@ class AttrDecl(Node):
 
 @dataclass(frozen=True, slots=True)
 class CountDecl(Node):
-    """`count name = value`: a size that is worked out of elements, before the op runs."""
+    """`count name = value`: a size that is computed from elements before the op runs."""
 
     name: Ident
     value: Expression
@@ -241,7 +245,7 @@ class LetDecl(Node):
 
 @dataclass(frozen=True, slots=True)
 class OpCall(Node):
-    """`let a, b = Op(tensors, attribute = value)`: the results of another op.  The parser has it as a `LetDecl`."""
+    """`let a, b = Op(tensors, attribute = value)`: the results of another op.  The parser makes a `LetDecl` of it."""
 
     names: tuple[Ident, ...]
     call: Call
@@ -257,10 +261,10 @@ class PackLet(Node):
 
 @dataclass(frozen=True, slots=True)
 class DefinitionDecl(Node):
-    """`target[subscripts] = value where ...`, of an output or (`let`) of an intermediate tensor.
+    """`target[subscripts] = value where ...`, for an output or (`let`) for an intermediate tensor.
 
-    With an `update` ("add", "set", ...) it is `target[subscripts] add= value where ... if condition`, of a tensor that
-    the definition before it defines.  Of a `pack`, `let a[i]... = pattern...`, there is a tensor for each element.
+    With an `update` ("add", "set", ...) it is `target[subscripts] add= value where ... if condition`, for a tensor that
+    the definition before it defines.  A `pack`, `let a[i]... = pattern...`, defines a tensor for each element.
     """
 
     let: bool
@@ -298,7 +302,7 @@ class GradientDecl(Node):
 
 @dataclass(frozen=True, slots=True)
 class Table(Node):
-    """A list of numbers, or of lists of them; a number may be worked out from others."""
+    """A list of numbers, or of nested lists; a number may be an expression of others."""
 
     items: tuple[Expression | Table, ...]
 
@@ -314,14 +318,14 @@ class ConstantDecl(Node):
 
 @dataclass(frozen=True, slots=True)
 class WhenDecl(Node):
-    """In an algorithm: a condition under which it may be taken."""
+    """A condition under which an algorithm is legal."""
 
     condition: Expression
 
 
 @dataclass(frozen=True, slots=True)
 class AlgorithmDecl(Node):
-    """Other mathematics for the same results; `optional`: taken only where the caller asks for such."""
+    """Alternative mathematics for the same results; `optional`: used only if the caller asks for such algorithms."""
 
     name: Ident
     optional: bool
@@ -368,7 +372,7 @@ class FunctionDecl(Node):
 
 @dataclass(frozen=True, slots=True)
 class FormulaDecl(Node):
-    """`function f(x) = value`: a call stands for the value with what it is given."""
+    """`function f(x) = value`: a call expands to the value with its arguments substituted."""
 
     name: Ident
     parameters: tuple[ParameterDecl, ...]

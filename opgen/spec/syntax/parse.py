@@ -1,4 +1,4 @@
-"""From text to syntax tree, or to diagnostics: every mistake of form has a place and says what was expected."""
+"""Parser of specs: it returns a syntax tree, or a diagnostic with place and expectation for every syntax error."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from opgen.spec.syntax.tree import Branch, TreeBuilder, place
 
 MAX_SYNTAX_ERRORS = 10
 SHORT = 1 << 16
-"""Letters of the longest text whose tree is kept."""
+"""Greatest length of a text whose tree is cached."""
 
 ITEM_KEYWORDS = (
     "signature", "type", "input", "output", "sizes", "attr", "use", "require", "let", "example", "specialize",
@@ -42,9 +42,9 @@ def _lark() -> Lark:
 
 
 def parse(source: Source) -> s.File:
-    """The syntax tree of a file; raises DiagnosticError with every mistake of form that could be told apart.
+    """Return the syntax tree of a file; raise DiagnosticError with every separate syntax error.
 
-    Trees of short files are kept: one that many import is read once.
+    Trees of short files are cached, so that a file with many importers is parsed once.
     """
     return _kept(source) if len(source.text) <= SHORT else _tree(source)
 
@@ -67,7 +67,7 @@ def _tree(source: Source) -> s.File:
 
 
 def _parsed(source: Source, report: Report) -> Branch | None:
-    """Lark's tree; after a mistake the declaration that holds it is taken out, to find mistakes in the rest."""
+    """Return lark's tree; after an error, blank out its declaration and find the errors in the rest."""
     text: str | None = source.text
     while text is not None and len(report) < MAX_SYNTAX_ERRORS:
         try:
@@ -80,7 +80,7 @@ def _parsed(source: Source, report: Report) -> Branch | None:
 
 
 def parse_expression(source: Source, text: str, line: int, column: int) -> s.Expression:
-    """An expression that stands at a place inside a source (in a message of `require`); places count in the source."""
+    """Parse an expression inside a source (in a message of `require`); its places are those of the source."""
     try:
         root = _lark().parse(text, start="open")
     except UnexpectedInput as error:
@@ -94,7 +94,7 @@ def parse_expression(source: Source, text: str, line: int, column: int) -> s.Exp
 
 
 def _moved(source: Source, span: Span | None, line: int, column: int) -> Span | None:
-    """A place in a text of one line, as one in the source in which the text begins at a line and column."""
+    """Map a place in a one-line text to the source in which the text begins at a line and column."""
     return None if span is None else Span(source, line, span.column + column - 1, line, span.end_column + column - 1)
 
 
@@ -114,7 +114,7 @@ def _check_depth(source: Source, root: Branch, origin: tuple[int, int] = (1, 1))
 
 
 def _syntax_error(source: Source, text: str, error: UnexpectedInput) -> Diagnostic:
-    """What lark could not take in a text, which has the places of the source (parts of it may be blanked out)."""
+    """Describe a parse error; parts of the text may be blanked out, but its places are those of the source."""
     if isinstance(error, UnexpectedToken) and not _at_end(error):
         token = error.token
         first = str(token).split("\n")[0]
@@ -162,9 +162,9 @@ _OPERATORS = {
 
 
 def _expected(error: UnexpectedInput) -> str:
-    """What could have stood there, in words: whole classes by their names, single tokens as they are written."""
+    """Describe the acceptable tokens in words: names for whole classes, single tokens as written."""
     found = set(_acceptable(error))
-    tokens = found - {"ELLIPSIS", "EACH"} or found  # what only generic ops have is told where nothing else goes
+    tokens = found - {"ELLIPSIS", "EACH"} or found  # syntax of generic ops is suggested only if nothing else fits
     parts = []
     if tokens >= _EXPRESSION:
         parts.append("an expression")
@@ -206,7 +206,7 @@ def _shown(terminal: str) -> str:
 
 
 def _keyword_help(source: Source, span: Span) -> str | None:
-    """A misspelt keyword reads as the name of a tensor that is defined, and the error comes one word later."""
+    """Suggest a keyword for a misspelt one: it parses as a tensor's name, and the error is one word later."""
     before = source.line(span.line)[: span.column - 1].strip()
     if not re.fullmatch(r"[A-Za-z_]\w*", before) or before in ITEM_KEYWORDS or before in TOP_KEYWORDS:
         before = source.line(span.line)[span.column - 1 : span.end_column - 1] if not before else ""
@@ -215,7 +215,7 @@ def _keyword_help(source: Source, span: Span) -> str | None:
 
 
 def _unfinished(text: str, error: UnexpectedInput) -> int | None:
-    """Where a declaration begins whose keyword was taken for an operand, because the one before it is not finished."""
+    """Return the start of the declaration after an unfinished one, whose keyword was parsed as an operand."""
     at = error.pos_in_stream
     if at is None or _at_end(error):
         return None
@@ -240,12 +240,12 @@ def _at_end(error: UnexpectedInput) -> bool:
 
 
 def _without_bad_item(text: str, at: int | None) -> str | None:
-    """The text with the declaration that holds an error blanked out, or None where it is not a declaration in an op."""
+    """Blank out the declaration that holds an error; return None if it is not a declaration in an op."""
     if at is None or at >= len(text):
         return None
     line = text.rfind("\n", 0, at) + 1
     if line > 0 and not text[line:at].strip() and _START_OF_ITEM.match(text, line):
-        at = line - 1  # what is wrong is that the declaration before this one goes on
+        at = line - 1  # the error is that the declaration before this one continues
     starts = [m.start() for m in _START_OF_ANY.finditer(text, 0, at + 1)]
     if not starts or not _START_OF_ITEM.match(text, starts[-1]):
         return None

@@ -1,4 +1,4 @@
-"""A small pretty printer: documents of text with places where a line may break, set to a width (after Wadler)."""
+"""A small pretty printer (after Wadler): documents of text with possible line breaks, rendered to a width."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A place where a line may break; `flat` stands there if it does not."""
+    """A possible line break; `flat` replaces it if the line does not break."""
 
     flat: str = " "
 
 
 @dataclass(frozen=True, slots=True)
 class Nest:
-    """Lines broken inside begin `by` columns further in."""
+    """A document whose broken lines are indented by `by` more columns."""
 
     by: int
     body: Document
@@ -24,14 +24,14 @@ class Nest:
 
 @dataclass(frozen=True, slots=True)
 class Align:
-    """Lines broken inside begin at the column where this begins."""
+    """A document whose broken lines begin at its own start column."""
 
     body: Document
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """All of its own lines break, or none does."""
+    """A document of which all direct lines break, or none."""
 
     body: Document
 
@@ -42,7 +42,7 @@ SPACE, SOFT = Line(" "), Line("")
 
 
 def join(separator: Document, parts: Iterable[Document]) -> Document:
-    """The parts with a separator between them."""
+    """Join the parts with a separator."""
     joined: list[Document] = []
     for part in parts:
         if joined:
@@ -52,7 +52,7 @@ def join(separator: Document, parts: Iterable[Document]) -> Document:
 
 
 def fill(parts: Sequence[Document]) -> Document:
-    """The parts after commas, as many on a line as fit."""
+    """Join the parts with commas, as many on a line as fit."""
     if not parts:
         return ""
     rest = tuple(Group((",", SPACE, part)) for part in parts[1:])
@@ -60,7 +60,7 @@ def fill(parts: Sequence[Document]) -> Document:
 
 
 def render(document: Document, width: int, column: int = 0) -> str:
-    """The document as text; lines are at most `width` wide where its breaks allow it; the first begins at `column`."""
+    """Render a document that begins at `column`; lines are at most `width` wide if its breaks allow it."""
     out: list[str] = []
     base = at = column
     stack: list[tuple[int, bool, Document]] = [(base, False, document)]
@@ -84,7 +84,7 @@ def render(document: Document, width: int, column: int = 0) -> str:
 
 
 def _fits(body: Document, room: int, after: Sequence[tuple[int, bool, Document]]) -> bool:
-    """Whether a group fits on the rest of the line together with what follows it up to the next possible break."""
+    """Return True if a group fits on the rest of the line, with the text after it up to the next possible break."""
     stack: list[tuple[bool, Document]] = [(True, body)]
     following = len(after)
     while room >= 0:

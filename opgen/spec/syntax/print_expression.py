@@ -1,4 +1,7 @@
-"""Expressions and values as text: brackets only where the grammar needs them, or a reader (`(x[i - 1] else 0) * y`)."""
+"""Printer of expressions and values.
+
+It writes brackets where the grammar needs them, or to help a reader (`(x[i - 1] else 0) * y`).
+"""
 
 from __future__ import annotations
 
@@ -12,36 +15,37 @@ PRECEDENCE = {
     "or": 1, "and": 2, "not": 3, "==": 4, "!=": 4, "<": 4, "<=": 4, ">": 4, ">=": 4, "+": 5, "-": 5, "*": 6, "/": 6,
     "//": 6, "%": 6, "negate": 7,
 }  # fmt: skip
-"""How tightly an operator binds; comparisons do not chain, the others group from the left."""
+"""Binding strength of operators; comparisons do not chain, the others group from the left."""
 
 _CHOICE, _COMPARISON, _ATOM = 0, 4, 8
 
 
 def expression(tree: s.Expression) -> Document:
-    """An expression wherever one may stand."""
+    """Print an expression in any context."""
     return _print(tree, _CHOICE, False)
 
 
 def condition(tree: s.Expression) -> Document:
-    """An expression after `when`, where an `if` needs brackets."""
+    """Print an expression after `when`, with brackets around an `if`."""
     return _print(tree, PRECEDENCE["or"], False)
 
 
 def extent(tree: s.Expression) -> Document:
-    """An expression after `<` in a range, where a comparison needs brackets."""
+    """Print an expression after `<` in a range, with brackets around a comparison."""
     if isinstance(tree, s.Expansion):
         return (_print(tree.pattern, PRECEDENCE["+"], False), "...")
     return _print(tree, PRECEDENCE["+"], False)
 
 
 def expanded(pattern: s.Expression) -> Document:
-    """A pattern with the dots that expand it; what is more than an operand has brackets, to show what is expanded."""
+    """Print an expanded pattern with its dots, in brackets unless it is a single operand."""
     return (_print(pattern, _ATOM, True), "...")
 
 
 def _print(tree: s.Expression, level: int, closed: bool) -> Document:
-    """`level`: the loosest operator that may stand without brackets; `closed`: an `else` that may follow, of a read or
-    of a chain that has none, needs brackets too.
+    """Print with brackets around operators looser than `level`.
+
+    `closed`: a read or a chain without `else` also gets brackets if an `else` may follow.
     """
     needed = _level(tree) < level or (closed and _takes_else(tree))
     return ("(", Align(_bare(tree, False)), ")") if needed else _bare(tree, closed)
@@ -104,7 +108,7 @@ def _brackets(subscripts: Sequence[s.Expression]) -> Document:
 
 
 def _plain(tree: s.Expression) -> Document:
-    """The value after a read's `else`: an operand without a looser operator and without an `else` of its own."""
+    """Print the value after a read's `else`: an operand without a looser operator and without its own `else`."""
     if isinstance(tree, s.Unary) and tree.op == "-":
         return ("-", _plain(tree.operand))
     return _print(tree, _ATOM, True)
@@ -117,7 +121,7 @@ def _unary(tree: s.Unary) -> Document:
 
 
 def _chain(tree: s.Binary) -> Document:
-    """Operators of one level, grouped from the left, in one row that breaks before every one of them or before none."""
+    """Print left-grouped operators of one level in a row that breaks before all of them or before none."""
     level = PRECEDENCE[tree.op]
     rows: list[Document] = []
     node: s.Expression = tree
@@ -142,13 +146,13 @@ def _choice(tree: s.Choice | s.Chain, closed: bool) -> Document:
 
 
 def range_(tree: s.Range) -> Document:
-    """An index, with its extent if that is written."""
+    """Print an index, with its extent if that is written."""
     index = f"{tree.index.name}..." if tree.pack else tree.index.name
     return index if tree.extent is None else (index, " < ", extent(tree.extent))
 
 
 def value(tree: s.Value) -> Document:
-    """A literal value; a list breaks where it does not fit."""
+    """Print a literal value; a list breaks if it does not fit."""
     if isinstance(tree, s.Constant):
         return tree.text
     if isinstance(tree, s.Named):

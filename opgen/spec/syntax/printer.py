@@ -1,4 +1,4 @@
-"""A syntax tree as text: the one way in which a spec is laid out."""
+"""Printer of syntax trees: the standard layout of a spec."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _STEP = "  "
 
 
 def print_file(tree: s.File) -> str:
-    """The text of a tree; it parses to the same tree."""
+    """Return the text of a tree; it parses to the same tree."""
     return format_file(tree, Trivia())
 
 
 def print_item(tree: Child) -> str:
-    """The text of a declaration by itself."""
+    """Return the text of a single declaration."""
     return "\n".join(_Printer(Trivia(), "").child(tree)) + "\n"
 
 
 def format_file(tree: s.File, trivia: Trivia) -> str:
-    """The text of a tree together with its comments and blank lines."""
+    """Return the text of a tree together with its comments and blank lines."""
     children: list[Child] = [] if tree.doc is None else [tree.doc]
     children += tree.items
     lines: list[str] = []
@@ -49,13 +49,13 @@ def format_file(tree: s.File, trivia: Trivia) -> str:
 
 @dataclass(frozen=True)
 class _Printer:
-    """Prints children at one indentation."""
+    """Printer of children at one indentation."""
 
     trivia: Trivia
     margin: str
 
     def child(self, tree: Child) -> list[str]:
-        """The lines of a child with the comments that belong to it (not the blank line before it)."""
+        """Return the lines of a child with its comments (without the blank line before it)."""
         lines: list[str] = []
         for comment in self.trivia.leading(tree):
             if lines and comment.blank_before:
@@ -79,7 +79,7 @@ class _Printer:
         return head if doc is None else self._with_doc(head, doc)
 
     def _with_doc(self, head: list[str], doc: s.Doc) -> list[str]:
-        """A docstring stays on the line of its declaration where it was written there (or was not written) and fits."""
+        """Append a docstring: on the declaration's line if it was written there (or not written at all) and fits."""
         lines = doc_lines(doc.value)
         if len(lines) == 1 and not self.trivia.own_line(doc):
             joined = f"{head[-1]} {lines[0]}"

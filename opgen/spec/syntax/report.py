@@ -1,4 +1,4 @@
-"""The list of mistakes found so far: checking goes on after a mistake, so that all of a file's are told at once."""
+"""The list of mistakes found so far: checks continue after a mistake, so that all are reported at once."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from opgen.spec.syntax.limits import MISTAKES, SUGGESTIONS
 
 
 class Report:
-    """Collects diagnostics; the same mistake at the same place counts once.  Raises them when there are `MISTAKES`."""
+    """Collector of diagnostics; duplicates at one place count once.  It raises them when there are `MISTAKES`."""
 
     def __init__(self) -> None:
         self._found: dict[Diagnostic, None] = {}
         self._suggested = 0
 
     def add(self, code: str, message: str, span: Span, help: str | None = None) -> None:
-        """Notes a mistake."""
+        """Report a mistake."""
         self.append(Diagnostic(code, message, span, help))
 
     def append(self, diagnostic: Diagnostic) -> None:
@@ -26,19 +26,19 @@ class Report:
         self._found.setdefault(diagnostic)
 
     def unknown(self, what: str, name: str, span: Span, candidates: Iterable[str]) -> None:
-        """Notes a name that stands for nothing, with the nearest one that does."""
+        """Report an unknown name, with the nearest known one."""
         self._suggested += 1
         near = did_you_mean(name, candidates) if self._suggested <= SUGGESTIONS else None
         self.add("S012", f"unknown {what} '{name}'", span, near)
 
     def at_most(self, count: int, limit: int, what: str, span: Span) -> bool:
-        """Notes more of something than a spec may hold, `what` in the plural; whether it is within."""
+        """Report a count above a limit (`what` is a plural noun); return True if it is within."""
         if count > limit:
             self.add("S005", f"{count:,} {what}: at most {limit:,} are taken on", span)
         return count <= limit
 
     def stop_beyond(self, count: int, limit: int, what: str, span: Span) -> None:
-        """The same; but what is beyond is not looked at: everything found so far is raised."""
+        """Report a count above a limit as `at_most` does, then raise everything found so far."""
         if not self.at_most(count, limit, what, span):
             self.raise_if_any()
 
@@ -50,13 +50,13 @@ class Report:
         return len(self._found)
 
     def raise_if_any(self) -> None:
-        """Raises everything found, in the order of the text, file by file; nothing where nothing was."""
+        """Raise everything found, file by file and in the order of the text; do nothing if nothing was found."""
         if self._found:
             raise DiagnosticError(in_order(self._found))
 
 
 def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """Diagnostics by place; files in the order in which they first appear."""
+    """Sort diagnostics by place; files keep the order of their first diagnostic."""
     found = list(diagnostics)
     files: dict[str, int] = {}
     for diagnostic in found:

@@ -1,7 +1,7 @@
-"""The parser's tables, worked out beforehand: lark takes ten times as long to make them as to read them.
+"""Precomputed parser tables: lark takes ten times as long to make them as to read them.
 
-They lie beside the grammar as JSON (`python -m tools.tables` writes them), with the grammar's hash and lark's version:
-with another of either, lark makes them anew.
+They are stored next to the grammar as JSON (`python -m tools.tables` writes them), with the grammar's hash and lark's
+version.  If either differs, lark makes new tables.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ import lark
 _FILES = resources.files("opgen.spec.syntax")
 NAME = "grammar.json"
 _SHIFT = 0
-"""The action of a parse table that goes on to another state; the other one applies a rule."""
+"""The shift action of a parse table; the other action reduces by a rule."""
 
 
 def parser() -> lark.Lark:
-    """The LALR parser of specs; `start` is "start" (a file) or "open" (an expression)."""
+    """Return the LALR parser of specs; `start` is "start" (a file) or "open" (an expression)."""
     grammar = _FILES.joinpath("grammar.lark").read_text(encoding="utf-8")
     return kept(grammar) or made(grammar)
 
 
 def made(grammar: str) -> lark.Lark:
-    """The parser, with tables that lark makes of the grammar."""
+    """Return the parser with tables made by lark from the grammar."""
     return lark.Lark(grammar, parser="lalr", propagate_positions=True, start=["start", "open"], maybe_placeholders=True)
 
 
 def text() -> str:
-    """What the file is to hold, the same each time."""
+    """Return the content of the file, reproducibly."""
     grammar = _FILES.joinpath("grammar.lark").read_text(encoding="utf-8")
     saved = io.BytesIO()
     made(grammar).save(saved)
@@ -44,8 +44,9 @@ def text() -> str:
 
 
 def _in_order(table: dict[str, Any]) -> dict[str, Any]:
-    """A parse table with tokens numbered by their names, and states as they are met from the start: lark numbers both
-    as it finds them in sets.
+    """Number tokens by their names, and states in the order of a traversal from the start.
+
+    Lark numbers both in the order of sets.
     """
     names: dict[int, str] = table["tokens"]
     rows = {
@@ -74,7 +75,7 @@ def _made_of(grammar: str) -> list[str]:
 
 
 def kept(grammar: str) -> lark.Lark | None:
-    """The parser with the tables of the file; None if there are none for this grammar and this lark."""
+    """Return the parser with the stored tables; None if there are none for this grammar and this lark."""
     try:
         found = json.loads(_FILES.joinpath(NAME).read_bytes(), object_hook=_with_numbers)
     except (OSError, ValueError):
@@ -85,5 +86,5 @@ def kept(grammar: str) -> lark.Lark | None:
 
 
 def _with_numbers(table: dict[str, Any]) -> dict[Any, Any]:
-    """A table by numbers, which JSON has as texts; no name is a number."""
+    """Restore a table's integer keys, which are strings in JSON; names are never numbers."""
     return {int(k): v for k, v in table.items()} if next(iter(table), "").isdigit() else table

@@ -1,4 +1,4 @@
-"""From lark's tree of rules and tokens to the syntax tree."""
+"""Builder of the syntax tree from lark's tree of rules and tokens."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ N = TypeVar("N", bound=s.Node)
 
 
 class TreeBuilder:
-    """Builds the syntax tree of one source; mistakes that the grammar lets pass go to the report.
+    """Builder of one source's syntax tree; errors that the grammar accepts go to the report.
 
-    `origin` is the line and column of the source at which the text that was parsed begins.
+    `origin` is the line and column of the source at which the parsed text begins.
     """
 
     def __init__(self, source: Source, report: Report, origin: tuple[int, int] = (1, 1)) -> None:
@@ -43,7 +43,7 @@ class TreeBuilder:
         return s.Ident(self.span(token), self._name(token))
 
     def _name(self, token: Token) -> str:
-        """The name that a token is; one too long to be quoted or compiled is noted."""
+        """Return a token's name; report one that is too long to quote or to compile."""
         if len(token) > NAME:
             self._report.add("S010", f"a name of {len(token):,} letters, at most {NAME}", self.span(token))
         return str(token[:NAME])
@@ -163,7 +163,7 @@ class TreeBuilder:
 
 
 def place(source: Source, at: tuple[int, int, int, int], origin: tuple[int, int]) -> Span:
-    """A span of a text that begins at a line and column of the source."""
+    """Return the source's span for one in a text that begins at a line and column of it."""
     line, column, end_line, end_column = at
     down, right = origin[0] - 1, origin[1] - 1
     return Span(

@@ -1,4 +1,4 @@
-"""What a tree does not hold and a formatter must keep: comments, blank lines, and where a docstring stands."""
+"""Trivia that a formatter keeps and a tree does not hold: comments, blank lines, and positions of docstrings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TOKENS = re.compile(r'"""(?:.|\n)*?"""|"(?:\\.|[^"\\\n])*"|(#[^\n]*)')
 
 
 def children_of(tree: Container) -> list[Child]:
-    """What stands between the braces of a declaration, in order."""
+    """Return the declarations between the braces of another, in order."""
     if isinstance(tree, s.ExampleDecl):
         return list(tree.entries)
     inside: list[Child] = [] if tree.doc is None else [tree.doc]
@@ -28,7 +28,7 @@ def children_of(tree: Container) -> list[Child]:
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """A comment, `#` and all; `blank_before`: a blank line stands before it."""
+    """A comment with its `#`; `blank_before`: a blank line precedes it."""
 
     place: Place
     text: str
@@ -36,7 +36,7 @@ class Comment:
 
 
 def comments_of(text: str) -> list[Comment]:
-    """The comments of a text; a `#` inside a string or docstring is none."""
+    """Return the comments of a text; a `#` inside a string or docstring does not begin one."""
     found = []
     lines = text.split("\n")
     for match in _TOKENS.finditer(text):
@@ -54,10 +54,10 @@ def _blank(lines: Sequence[str], number: int) -> bool:
 
 @dataclass
 class Trivia:
-    """Comments by the declaration they belong to; empty for a tree that comes from no text.
+    """Comments by the declaration they belong to; empty for a tree without a text.
 
-    A comment on the last line of a declaration trails it.  One inside a declaration that has no braces moves before it.
-    Any other leads the next declaration, or closes the braces it stands in.
+    A comment on the last line of a declaration trails it.  A comment inside a declaration without braces moves before
+    it.  Any other leads the next declaration, or closes the enclosing braces.
     """
 
     lines: Sequence[str] = ()
@@ -68,7 +68,7 @@ class Trivia:
 
     @staticmethod
     def of(tree: s.File) -> Trivia:
-        """The trivia of a tree and the text that it was parsed from."""
+        """Return the trivia of a parsed tree, from its text."""
         text = tree.source.text
         trivia = Trivia(text.split("\n"))
         top: list[Child] = [] if tree.doc is None else [tree.doc]
@@ -100,18 +100,18 @@ class Trivia:
         return self._trailing.get(_start(tree))
 
     def closing(self, owner: Container | None) -> list[Comment]:
-        """The comments after the last declaration in braces, or (None) in the file."""
+        """Return the comments after the last declaration in braces, or (None) in the file."""
         return self._closing.get(None if owner is None else _start(owner), [])
 
     def hoisted(self, tree: Child) -> bool:
-        """Whether a comment from inside the declaration was moved before it."""
+        """Return True if a comment from inside the declaration was moved before it."""
         return _start(tree) in self._hoisted
 
     def blank_before(self, tree: s.Node) -> bool:
         return bool(self.lines) and _blank(self.lines, tree.span.line - 1)
 
     def own_line(self, doc: s.Doc) -> bool:
-        """Whether a docstring stands at the beginning of a line."""
+        """Return True if a docstring begins a line."""
         return bool(self.lines) and not self.lines[doc.span.line - 1][: doc.span.column - 1].strip()
 
 
