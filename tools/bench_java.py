@@ -57,7 +57,7 @@ def _in_java(folder: Path, threads: int) -> list[tuple[str, int]]:
 
 
 def _in_c(folder: Path, threads: int) -> tuple[str, int]:
-    """The same call by ctypes, on arrays that stay."""
+    """Return the same call by ctypes, on arrays that stay."""
     module = load(_SPEC)
     library = Library(module, folder, module.name)
     library.set_threads(threads)

@@ -53,7 +53,7 @@ class Row:
 
     @property
     def ratio(self) -> float:
-        """The speed of the library's kernel in that of the one made for the size."""
+        """Return the speed of the library's kernel in that of the one made for the size."""
         return self.specialised / self.generic
 
     def __str__(self) -> str:
@@ -94,7 +94,7 @@ def _rows(module: Module, library: Library, case: Case, seconds: float) -> Itera
 
 
 def _calls(module: Module, library: Library, name: str, case: Case) -> tuple[Callable[[], None], Callable[[], None]]:
-    """The two calls of one op, whose results were compared."""
+    """Return the two calls of one op, whose results were compared."""
     op = module.op(name)
     shapes = {
         "input": case.input_shape, "filter": case.filter_shape, "out_backprop": case.output_shape,

@@ -87,7 +87,7 @@ def main(peers: tuple[str, ...], names: tuple[str, ...], threads: int, rounds: i
 def _measured(
     chosen: Sequence[OpRow], workers: Sequence[Worker], rounds: int, clock: str
 ) -> tuple[list[Row], list[str]]:
-    """The rows, and lines on those that cannot be compared."""
+    """Return the rows, and lines on those that cannot be compared."""
     rows: list[Row] = []
     wrong: list[str] = []
     for row in chosen:

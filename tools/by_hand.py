@@ -38,12 +38,12 @@ STAGE = re.compile(r"^### (?P<title>[^\n]+)\n.*?```schedule\n(?P<steps>.*?)```",
 
 
 def stages(page: str) -> list[tuple[str, str]]:
-    """The (title, schedule) pairs of a page, in its order."""
+    """Return the (title, schedule) pairs of a page, in its order."""
     return [(match["title"], match["steps"]) for match in STAGE.finditer(page)]
 
 
 def product(sizes: tuple[int, int, int] = SIZES) -> Artifact:
-    """The product of matrices of these sizes, float32, for this machine."""
+    """Return the product of matrices of these sizes, float32, for this machine."""
     module = load(SPEC)
     op = module.op(OP)
     rows, depth, columns = sizes
@@ -53,7 +53,7 @@ def product(sizes: tuple[int, int, int] = SIZES) -> Artifact:
 
 
 def by_hand(plain: Kernel, steps: str) -> Kernel:
-    """A kernel after the steps of a schedule's text."""
+    """Return a kernel after the steps of a schedule's text."""
     return apply(plain, Schedule(parse_steps(steps)))
 
 

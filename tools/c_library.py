@@ -43,7 +43,7 @@ class Tensor(Structure):
 
     @classmethod
     def of(cls, array: np.ndarray) -> Tensor:
-        """A descriptor of an array, which the caller keeps alive."""
+        """Return a descriptor of an array, which the caller keeps alive."""
         return cls.without_data(array.shape, array.dtype, array.ctypes.data)
 
     @classmethod
@@ -55,7 +55,7 @@ class Tensor(Structure):
 
 
 def attributes_struct(op: OpSpec, names: OpNames) -> type[Structure]:
-    """The struct of an op's attributes."""
+    """Return the struct of an op's attributes."""
     fields: list[tuple[str, Any]] = [(STRUCT_SIZE, c_size_t)] if op.attrs else []
     for attr in op.attrs:
         for name in spellings(attr):
@@ -66,7 +66,7 @@ def attributes_struct(op: OpSpec, names: OpNames) -> type[Structure]:
 
 
 def attributes_begun(dll: ctypes.CDLL, op: OpSpec, names: OpNames) -> Structure:
-    """The struct of an op's attributes, each at its default."""
+    """Return the struct of an op's attributes, each at its default."""
     found = attributes_struct(op, names)()
     if op.attrs:
         getattr(dll, names.attrs_init)(ctypes.byref(found), c_size_t(ctypes.sizeof(found)))
@@ -74,7 +74,7 @@ def attributes_begun(dll: ctypes.CDLL, op: OpSpec, names: OpNames) -> Structure:
 
 
 def opened(module: Module, folder: Path, prefix: str) -> ctypes.CDLL:
-    """The library of a module in a folder.  Raises UserError with its message if it is of another layout."""
+    """Return the library of a module in a folder.  Raises UserError with its message if it is of another layout."""
     dll = ctypes.CDLL(str(folder / "lib" / f"lib{prefix}.so"))
     interface = header_view(module, prefix, "").interface
     message = ctypes.create_string_buffer(MESSAGE_SIZE)
@@ -97,7 +97,7 @@ class Library:
 
     @property
     def level(self) -> str:
-        """The level of the CPU whose kernels run."""
+        """Return the level of the CPU whose kernels run."""
         return str(getattr(self._dll, f"{self.prefix}_cpu_level")().decode())
 
     def call(

@@ -45,7 +45,7 @@ ORDINARY = frozenset(_ORDINARY.split())
 
 
 def declared_names(specs: Path) -> set[str]:
-    """The names of the ops that the spec files declare."""
+    """Return the names of the ops that the spec files declare."""
     texts = (path.read_text(encoding="utf-8") for path in sorted(specs.rglob("*.op")))
     return {name for text in texts for found in DECLARATION.findall(text) for name in found if name}
 
@@ -72,7 +72,7 @@ def places(text: str, names: set[str], strings: re.Pattern[str] | None) -> list[
 
 
 def findings(root: Path) -> Iterator[str]:
-    """Every place under `root/opgen` that names an op, in order."""
+    """Yield every place under `root/opgen` that names an op, in order."""
     declared = declared_names(root / "specs")
     names, strings = {name.lower() for name in declared} - ORDINARY, quoted(declared)
     for path in sorted((root / "opgen").rglob("*")):

@@ -84,7 +84,7 @@ def _layers(length: int) -> str:
 
 
 def _cells(length: int) -> str:
-    """An LSTM cell, unrolled: nine intermediates a step."""
+    """Return an LSTM cell, unrolled: nine intermediates a step."""
     gates = "ifgo"
     inputs = [_X, *(f"  input {kind}{g}: T[m, m]" for g in gates for kind in "wu")]
     lines = []
@@ -126,7 +126,7 @@ CHAINS = {
 
 
 def kernel_of(module: Module, op: OpSpec, shapes: Shapes) -> Kernel:
-    """The simplified kernel for shapes."""
+    """Return the simplified kernel for shapes."""
     lowered = lower(module, op, variant_of(op, {"T": "float32"}, {}))
     call = solve(op, module, shapes, {}, {})
     names = (p.name for p in lowered.kernel.parameters)
@@ -135,7 +135,7 @@ def kernel_of(module: Module, op: OpSpec, shapes: Shapes) -> Kernel:
 
 
 def stages(chain: Chain, length: int, target: Target, by_gradient: bool) -> Iterator[tuple[str, float]]:
-    """The CPU seconds of each stage."""
+    """Yield the CPU seconds of each stage."""
 
     text = chain.text(length)
     begin = time.process_time()

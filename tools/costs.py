@@ -53,7 +53,7 @@ def measured(program: str, cache: Path) -> list[float]:
 
 
 def fresh(program: str, before: str | None = None) -> float:
-    """The best time with a new cache each round, after another program has filled it."""
+    """Return the best time with a new cache each round, after another program has filled it."""
     found = []
     for _ in range(ROUNDS):
         with tempfile.TemporaryDirectory() as folder:

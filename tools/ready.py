@@ -66,12 +66,12 @@ class Row:
 
     @property
     def best(self) -> Start:
-        """The least of those from the cache."""
+        """Return the least of those from the cache."""
         return min(self.cached, key=lambda start: start.seconds)
 
 
 def start(manifest: Manifest, cache: Path, threads: int | None = None) -> Start:
-    """A start in a new process.  Raises CalledProcessError if it fails."""
+    """Return a start in a new process.  Raises CalledProcessError if it fails."""
     environment = {**os.environ, "OPGEN_CACHE_DIR": str(cache), "OPGEN_CACHE": "on"}
     if threads is not None:
         environment["OPGEN_NUM_THREADS"] = str(threads)

@@ -161,7 +161,7 @@ class _Geometry:
 
     @property
     def output_shape(self) -> tuple[int, ...]:
-        """The result's shape in the data format."""
+        """Return the result's shape in the data format."""
         sizes = {"N": self.batch, "H": self.windows[0].count, "W": self.windows[1].count, "C": self.outputs}
         return tuple(sizes[letter] for letter in self.data_format)
 

@@ -81,7 +81,7 @@ class Row:
     shapes: tuple[tuple[int, ...], ...] = ()
 
     def kernel(self) -> Kernel:
-        """The kernel to be scheduled, all of its sizes bound."""
+        """Return the kernel to be scheduled, all of its sizes bound."""
         if self.case is None:
             return choose(_common(self.op, self.shapes)).kernel
         return choose(replace(definition_of(request_of(self.case)), algorithm=self.algorithm or None)).kernel
@@ -122,7 +122,7 @@ def _common(name: str, shapes: Sequence[tuple[int, ...]]) -> Compilation:
 
 
 def hashes_of(row: Row, names: Sequence[str]) -> dict[str, str]:
-    """The hash of a row's schedule and legalised kernel on each of some machines."""
+    """Return the hash of a row's schedule and legalised kernel on each of some machines."""
     known, kernel = machines(), row.kernel()
     legal: dict[str, str] = {}
     found = {}
@@ -156,7 +156,7 @@ class Choices:
     processes: int
 
     def names(self) -> list[str]:
-        """The rows."""
+        """Return the rows."""
         found = [name for name in _all_rows(self.extra) if self.match in name]
         return sorted(random.Random(self.seed).sample(found, self.sample)) if 0 < self.sample < len(found) else found
 
@@ -171,7 +171,7 @@ class Choices:
         return found
 
     def arguments(self) -> list[str]:
-        """The same choice for another process."""
+        """Return the same choice for another process."""
         numbers = {"sample": self.sample, "seed": self.seed, "random": self.extra, "processes": self.processes}
         given = [word for name, value in numbers.items() for word in (f"--{name}", str(value))]
         return [*given, "--match", self.match, *(word for name in self.machine for word in ("--machine", name))]

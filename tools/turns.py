@@ -70,7 +70,7 @@ def some_cases(count: int, seed: int, rows: str | None = None) -> list[Case]:
 
 
 def measured(cases: Sequence[Case], roots: tuple[Path, Path], threads: int, rounds: int) -> Iterator[Turns]:
-    """Each call by the checkouts at two roots, in turns; the first is the other commit's."""
+    """Yield each call by the checkouts at two roots, in turns; the first is the other commit's."""
     with ExitStack() as stack:
         workers: list[Worker] = []
         for root in roots:
@@ -89,7 +89,7 @@ def measured(cases: Sequence[Case], roots: tuple[Path, Path], threads: int, roun
 
 
 def report(turns: Sequence[Turns]) -> Iterator[str]:
-    """The calls that take longer, the worst first, and the mean."""
+    """Yield the calls that take longer, the worst first, and the mean."""
     for t in sorted((t for t in turns if t.ratio < SLOWER), key=lambda t: t.ratio):
         yield f"{t.ratio:5.2f}  {t.name}: {1e6 * t.other:.0f} us, now {1e6 * t.this:.0f}"
     mean = statistics.geometric_mean([t.ratio for t in turns])

@@ -52,7 +52,7 @@ class Printer(ABC):
         return f"({found})" if level < around else found
 
     def print(self, e: Expr) -> tuple[str, int]:
-        """An expression without outer parentheses, and how tightly it binds."""
+        """Return an expression without outer parentheses, and how tightly it binds."""
         match e:
             case Number():
                 return self.number(e.value), UNARY if not isinstance(e.value, bool) and e.value < 0 else ATOM
@@ -84,7 +84,7 @@ class Printer(ABC):
                 return self.mathematics(e), ATOM
 
     def operation(self, e: Operation) -> tuple[str, int]:
-        """A binary operation; comparisons do not chain, the others group to the left."""
+        """Return a binary operation; comparisons do not chain, the others group to the left."""
         if e.op not in LEVELS:
             return self.function_like(e), ATOM
         level = LEVELS[e.op]
@@ -92,7 +92,7 @@ class Printer(ABC):
         return f"{left} {self.operators.get(e.op, e.op)} {self.text(e.right, level + 1)}", level
 
     def argument(self, a: Expr | EnumArgument) -> str:
-        """An argument of a shape function."""
+        """Return an argument of a shape function."""
         if not isinstance(a, EnumArgument):
             return self.text(a)
         return self.symbol(a.name) if a.name is not None else self.word(a.value or "")
@@ -102,11 +102,11 @@ class Printer(ABC):
         return f"{e.op}({self.text(e.left)}, {self.text(e.right)})"
 
     def real(self, e: Real) -> str:
-        """An integer as a float."""
+        """Return an integer as a float."""
         return f"float({self.text(e.operand)})"
 
     def whole(self, e: Whole) -> str:
-        """The integer that a float is rounded to."""
+        """Return the integer that a float is rounded to."""
         value = self.text(e.operand)
         return f"int({value})" if e.function == "trunc" else f"int({e.function}({value}))"
 
@@ -119,11 +119,11 @@ class Printer(ABC):
 
     @abstractmethod
     def symbol(self, name: str) -> str:
-        """A dimension, a `let`, a parameter or an index."""
+        """Return a dimension, a `let`, a parameter or an index."""
 
     @abstractmethod
     def word(self, value: str) -> str:
-        """A value of an enumeration."""
+        """Return a value of an enumeration."""
 
     @abstractmethod
     def attribute(self, e: AttrValue) -> str: ...

@@ -41,7 +41,7 @@ def other_names(op: OpSpec) -> dict[str, str]:
 
 
 def other_functions(op: OpSpec) -> tuple[str, ...]:
-    """The other names of the op's function."""
+    """Return the other names of the op's function."""
     return tuple(dict.fromkeys(s.function for s in op.signatures if s.function))
 
 
@@ -58,7 +58,7 @@ def _argument(op: OpSpec, argument: SignatureArgument) -> str:
 
 
 def _shown(value: object) -> str:
-    """A default as Python writes it."""
+    """Return a default as Python writes it."""
     if isinstance(value, tuple):
         return f"[{', '.join(map(_shown, value))}]"
     return f'"{value}"' if isinstance(value, str) else repr(value)

@@ -83,7 +83,7 @@ def _named(option: str, given: Iterable[str], known: Sequence[str]) -> dict[str,
 
 
 def names_known(option: str, text: str, known: Sequence[str]) -> tuple[str, str]:
-    """The name and the value of NAME=VALUE; the name must be known."""
+    """Return the name and the value of NAME=VALUE; the name must be known."""
     name, equals, value = text.partition("=")
     if not equals:
         raise UserError(f"{option} {text}: expected NAME=VALUE")
@@ -111,7 +111,7 @@ def _types(op: m.OpSpec, given: Iterable[str]) -> dict[str, str]:
 
 
 def type_name(text: str, word: str) -> str:
-    """The scalar type that a word of an option's text names."""
+    """Return the scalar type that a word of an option's text names."""
     dtype = lookup(word)
     if dtype is None:
         known = _ELSEWHERE.get(word.lower())
@@ -142,12 +142,12 @@ def integers(option: str, name: str, text: str) -> tuple[int, ...]:
 
 
 def _shown(text: str) -> str:
-    """A text as a message repeats it."""
+    """Return a text as a message repeats it."""
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _attribute(op: m.OpSpec, name: str, text: str) -> AttrArgument:
-    """The value that a text means for an attribute; whether it fits is checked with the call."""
+    """Return the value that a text means for an attribute; whether it fits is checked with the call."""
     attr = next(a for a in op.attrs if name in (a.name, a.alias))
     if attr.kind in ("enum", "layout"):
         is_list = attr.payload is not None and text[:1] in ("[", "-", *"0123456789")
@@ -194,7 +194,7 @@ def partial_call(op: m.OpSpec, option: str, parts: Sequence[str]) -> m.Specializ
 
 
 def _dimensions(op: m.OpSpec) -> set[str]:
-    """The names of the op's dimensions."""
+    """Return the names of the op's dimensions."""
     dims = [d for t in (*op.tensors, *op.outputs) for d in t.dims]
     dims += [d for i in op.inputs if isinstance(i, m.Sizes) for form in i.forms for d in form]
     return {f for d in dims for f in d.factors if isinstance(f, str)}

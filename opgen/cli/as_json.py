@@ -24,7 +24,7 @@ def print_json(value: object) -> None:
 
 
 def diagnostic(found: Diagnostic) -> Mapping[str, object]:
-    """A mistake with its place (null where there is none): lines and columns from 1, the end exclusive."""
+    """Return a mistake with its place (null where there is none): lines and columns from 1, the end exclusive."""
     span = found.span
     place = {
         "file": None if span is None else span.source.name,
@@ -37,7 +37,7 @@ def diagnostic(found: Diagnostic) -> Mapping[str, object]:
 
 
 def explained(code: Code) -> Mapping[str, object]:
-    """A code of diagnostics as it is declared."""
+    """Return a code of diagnostics as it is declared."""
     return {
         "code": code.name,
         "title": code.title,
@@ -71,7 +71,7 @@ def inspected(found: Artifact, arguments: Arguments, stage: str, text: str) -> M
 
 
 def algorithm(op: OpSpec, found: Algorithm) -> Mapping[str, object]:
-    """An algorithm of an op: the types and calls that it is for."""
+    """Return an algorithm of an op: the types and calls that it is for."""
     from opgen.bindings.formula import Formula
 
     return {

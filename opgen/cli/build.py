@@ -200,7 +200,7 @@ def _specials(
 
 
 def _ops(module: Module) -> dict[str, OpSpec]:
-    """A module's ops by their names and their functions' names."""
+    """Return a module's ops by their names and their functions' names."""
     return {o.name: o for o in module.ops} | {o.function_name: o for o in module.ops}
 
 

@@ -86,7 +86,7 @@ def _form(module: m.Module, text: str) -> tuple[m.OpSpec, tuple[m.Function, ...]
 
 
 def _word(text: str) -> str:
-    """The generic op that a form names."""
+    """Return the generic op that a form names."""
     return text.partition(":")[0].strip().rpartition("=")[2]
 
 

@@ -58,7 +58,7 @@ def command(specs: tuple[Path, ...], as_json: bool) -> None:
 
 
 def _without(module: Module, files: Set[Path]) -> Module:
-    """A module without the ops of files that are checked by themselves."""
+    """Return a module without the ops of files that are checked by themselves."""
     ops = tuple(op for op in module.ops if op.span is None or _file(op.span) not in files)
     generics = tuple(op for op in module.generics if _file(op.decl.span) not in files)
     return replace(module, ops=ops, generics=generics)

@@ -68,7 +68,7 @@ def show_diagnostics(error: DiagnosticError) -> None:
 
 
 def colored(rendered: str) -> str:
-    """A rendered diagnostic with the code in red and the caret in green (click drops colours off a terminal)."""
+    """Return a rendered diagnostic with the code in red and the caret in green (click drops colours off a terminal)."""
     rendered = re.sub(r"error\[[^\]]*\]", lambda m: click.style(m[0], fg="red", bold=True), rendered, count=1)
     return re.sub(r"(?m)(?<=\| )( *)(\^+)$", lambda m: m[1] + click.style(m[2], fg="green", bold=True), rendered)
 

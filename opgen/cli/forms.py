@@ -32,7 +32,7 @@ class Given:
 
 
 def read_form(module: m.Module, op: m.GenericOp, given: Given) -> tuple[m.Module, Arguments]:
-    """The plain op of a call, in a module of its own, and the call's arguments for it.
+    """Return the plain op of a call, in a module of its own, and the call's arguments for it.
 
     Raises UserError, naming the option, and CallError for a call that the op does not take.
     """
@@ -90,11 +90,11 @@ class Form:
         return needed + [("--attr", a.name.name) for a in self.op.attrs if _is_missing(a, self.attrs)]
 
     def instance(self, module: m.Module, results: int | None) -> Instance:
-        """The plain op of the call."""
+        """Return the plain op of the call."""
         return instance(module, self.op.name, self.arguments(), self.attributes(), results)
 
     def arguments(self) -> list[Argument | None]:
-        """The call's arguments, in order."""
+        """Return the call's arguments, in order."""
         found: list[Argument | None] = []
         for decl in self.op.inputs:
             name = decl.name.name
@@ -125,7 +125,7 @@ class Form:
         return found[: len(arguments)]
 
     def attributes(self) -> dict[str, AttrArgument]:
-        """The values of attributes; whether they fit is checked with the call."""
+        """Return the values of attributes; whether they fit is checked with the call."""
         decls = {a.name.name: a for a in self.op.attrs}
         return {name: _value(decls[name], text) for name, (text,) in self.attrs.items()}
 
@@ -180,7 +180,7 @@ def _allowed(decl: s.TypeDecl) -> list[str]:
 
 
 def _needed(op: m.GenericOp, static: bool) -> Iterator[str]:
-    """The inputs of a kind that a call has to give."""
+    """Yield the inputs of a kind that a call has to give."""
     for decl in op.inputs:
         optional = isinstance(decl, s.TensorDecl | s.StaticDecl) and decl.optional
         if isinstance(decl, s.StaticDecl) == static and not optional:

@@ -84,7 +84,7 @@ class OpgenGroup(click.Group):
 
 
 def unknown(kind: str, name: str, known: Mapping[str, str]) -> str:
-    """The sentence for a misspelt name, with the nearest known one."""
+    """Return the sentence for a misspelt name, with the nearest known one."""
     from opgen.diagnostics import did_you_mean
 
     hint = did_you_mean(name, known)

@@ -92,7 +92,7 @@ class LoopLexer(RegexLexer):
 
 
 def lexer(language: str) -> Lexer:
-    """The lexer of a language: "spec", "loop", or one that pygments knows."""
+    """Return the lexer of a language: "spec", "loop", or one that pygments knows."""
     if language == "spec":
         return SpecLexer()
     return LoopLexer() if language == "loop" else get_lexer_by_name(language)

@@ -59,7 +59,7 @@ class Shown:
     output: Path | None
 
     def built_for(self, stage: str) -> str | None:
-        """The CPU that a stage is for; None: a CUDA device."""
+        """Return the CPU that a stage is for; None: a CUDA device."""
         return None if self.target == CUDA or stage in DEVICE_STAGES else self.target
 
     def tell_rates(self, stage: str) -> None:
@@ -68,7 +68,7 @@ class Shown:
             say(note)
 
     def schedule(self, stage: str) -> Schedule | None:
-        """The schedule that was given."""
+        """Return the schedule that was given."""
         from opgen.cli.inspect_op import read_schedule
 
         if self.schedule_file is None:

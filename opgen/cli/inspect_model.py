@@ -35,7 +35,7 @@ class Inspected:
 
     @property
     def graph(self) -> Graph:
-        """The graph that is run."""
+        """Return the graph that is run."""
         return self.stages.last
 
     @cached_property
@@ -46,7 +46,7 @@ class Inspected:
         return program(self.graph)
 
     def text(self, stage: str, after: str | None) -> str:
-        """The model at a stage.  Of graphs that after each pass, or `after` one."""
+        """Return the model at a stage.  Of graphs that after each pass, or `after` one."""
         from opgen.compiler import toolchain
         from opgen.graph.ir.text import print_graph
         from opgen.graph.program.explain import plan_text
@@ -89,13 +89,13 @@ class Inspected:
         return explained(self.stages.report, self.graph, self.program, get_num_threads())
 
     def node(self, name: str) -> Node:
-        """A node of the graph that is run, by its number or name."""
+        """Return a node of the graph that is run, by its number or name."""
         from opgen.graph.compiled.inspected import node_of
 
         return node_of(self.graph, int(name) if name.isdecimal() else name, "--node")
 
     def artifact(self, node: Node, target: str | None, schedule: Schedule | None) -> Artifact:
-        """The kernel that the program runs for a node; `target` None means a CUDA device."""
+        """Return the kernel that the program runs for a node; `target` None means a CUDA device."""
         from opgen.compiler.make import artifact
         from opgen.graph.compiled.inspected import request_of
 
@@ -104,7 +104,7 @@ class Inspected:
 
 
 def inspected(path: str, shapes: tuple[str, ...], dims: tuple[str, ...]) -> Inspected:
-    """The model of a file, resolved for sizes and gone through all passes."""
+    """Return the model of a file, resolved for sizes and gone through all passes."""
     from opgen.graph.build.resolve import resolve
     from opgen.graph.compiled.staged import stages
     from opgen.graph.ir.problems import UndecidedError

@@ -46,7 +46,7 @@ def request(
 
 
 def target_of(name: str | None) -> Target | Cuda:
-    """The CPU of that name, None: a CUDA device."""
+    """Return the CPU of that name, None: a CUDA device."""
     from opgen.compiler import toolchain
     from opgen.compiler.request import Cuda
 
@@ -74,7 +74,7 @@ def by_algorithm(found: Compilation, name: str) -> Compilation:
 
 
 def text(found: Artifact, stage: str) -> str:
-    """An artifact at a stage, among which here is its cost."""
+    """Return an artifact at a stage, among which here is its cost."""
     if stage == "cost":
         from opgen.runtime.measuring.costs import cost_of
 
@@ -93,7 +93,7 @@ def choice_note(op: OpSpec, found: Artifact) -> str:
 
 
 def listing(op: OpSpec) -> str:
-    """The algorithms of an op: name, types, condition and description of each."""
+    """Return the algorithms of an op: name, types, condition and description of each."""
     from opgen.bindings.formula import Formula
 
     lines = [] if op.algorithms else [f"'{op.name}' is computed by its definition only."]
@@ -106,7 +106,7 @@ def listing(op: OpSpec) -> str:
 
 
 def find(name: str, specs: Path) -> tuple[Module, OpSpec | GenericOp]:
-    """The op of that name, or whose function has it, in the spec files."""
+    """Return the op of that name, or whose function has it, in the spec files."""
     from opgen.grad import load
 
     modules = [load(path) for path in spec_files((specs,))]
@@ -122,7 +122,7 @@ def find(name: str, specs: Path) -> tuple[Module, OpSpec | GenericOp]:
 
 
 def as_declared(op: OpSpec | GenericOp) -> str | None:
-    """A generic op as its file has it; None for any other, which its artifact shows."""
+    """Return a generic op as its file has it; None for any other, which its artifact shows."""
     from opgen.compiler.artifact import source_lines
     from opgen.spec.model.model import GenericOp
 
@@ -143,7 +143,7 @@ def read_call(module: Module, op: OpSpec | GenericOp, given: Given) -> tuple[Mod
 
 
 def read_schedule(path: Path, kind: Kind) -> Schedule:
-    """The schedule that a file has, if it is one for that kind of target."""
+    """Return the schedule that a file has, if it is one for that kind of target."""
     from opgen.schedule.schedule import parse_schedule
     from opgen.schedule.targets import require_target
 

@@ -26,7 +26,7 @@ def is_model(text: str) -> bool:
 
 
 def read_model(path: str) -> Model:
-    """The model of a file."""
+    """Return the model of a file."""
     from opgen.onnx.load import load
 
     return load(path)
@@ -49,7 +49,7 @@ def kinds_of(model: Model | Outline, shapes: Iterable[str], dims: Iterable[str])
 
 
 def _filled(entry: Input, sizes: Mapping[str, int]) -> tuple[int, ...]:
-    """The shape of an input for which none is given."""
+    """Return the shape of an input for which none is given."""
     if entry.shape is None:
         raise UserError(f"input '{entry.name}' may have any shape; give it with --shape {entry.name}=...")
     found: list[int] = []

@@ -19,7 +19,7 @@ class GivenPath(click.Path):
         self.plain = plain
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The path, or a usage error."""
+        """Return the path, or a usage error."""
         if not str(value).strip():
             self.fail("the path is empty (a variable that is not set?)", param, ctx)
         if "\0" in str(value):
@@ -39,7 +39,7 @@ class SpecPath(GivenPath):
         super().__init__(exists=True, plain=True)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The path, or a usage error."""
+        """Return the path, or a usage error."""
         from opgen.spec.shipped import located
 
         text = str(value)

@@ -98,7 +98,7 @@ def _call_row(seconds: float) -> str:
 
 
 def from_files(model: Outline, inputs: Sequence[str]) -> dict[str, Array]:
-    """The values of inputs that are in files."""
+    """Return the values of inputs that are in files."""
     names = [i.name for i in (*model.inputs, *model.defaults)]
     found: dict[str, Array] = {}
     for text in inputs:
@@ -118,7 +118,7 @@ def from_files(model: Outline, inputs: Sequence[str]) -> dict[str, Array]:
 def tensors(
     model: Outline, found: Mapping[str, Array], random: bool, shapes: Sequence[str], dims: Sequence[str], seed: int
 ) -> dict[str, Array]:
-    """The values of all inputs, at random where none are given."""
+    """Return the values of all inputs, at random where none are given."""
     from opgen.runtime.measuring.random_inputs import drawn
 
     missing = [i for i in model.inputs if i.name not in found]
@@ -133,7 +133,7 @@ def tensors(
 
 
 def _read(path: Path) -> Array:
-    """The array of a `.npy` file."""
+    """Return the array of a `.npy` file."""
     import numpy as np
 
     if reason := files.why_not_plain(path.stat()):
@@ -156,7 +156,7 @@ def _npy(array: Array) -> bytes:
 
 
 def _targets(model: Outline, outputs: Sequence[str]) -> dict[str, Path]:
-    """The file for each output that is to be written."""
+    """Return the file for each output that is to be written."""
     found: dict[str, Path] = {}
     for text in outputs:
         name, equals, path = text.rpartition("=")

@@ -148,7 +148,7 @@ def _time(seconds: float) -> str:
 
 
 def _beside(line: Artifact, taken: Artifact) -> str:
-    """A note if calls take another kernel than the one that was tuned."""
+    """Return a note if calls take another kernel than the one that was tuned."""
     if taken.algorithm == line.algorithm:
         return ""
     other = "the definition" if taken.algorithm is None else "another algorithm"
@@ -177,7 +177,7 @@ _PARTS = ("op", "dtype", "shapes", "sizes", "attrs", "algorithm")
 
 
 def _read(path: Path) -> Iterator[TuneCall]:
-    """The calls of a file."""
+    """Yield the calls of a file."""
     listed = files.document(path)
     if not isinstance(listed, list):
         raise UserError(f"{path}: expected a list of calls")

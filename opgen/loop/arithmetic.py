@@ -36,7 +36,7 @@ NUMPY: dict[str, np.dtype[np.generic]] = {
 
 
 def as_float32(x: float) -> np.float32:
-    """A number rounded to float32."""
+    """Return a number rounded to float32."""
     rounded: np.float32 = np.float32(x)
     return rounded
 
@@ -80,7 +80,7 @@ def _nudged(total: float, dropped: float) -> float:
 
 
 def pair(low: object, high: object) -> Array | int:
-    """The bits of two bfloat16, the first in the lower half; a vector of int32, or an int of scalars."""
+    """Return the bits of two bfloat16, the first in the lower half; a vector of int32, or an int of scalars."""
     halves = [np.asarray(half, dtype=ml_dtypes.bfloat16).view(np.uint16).astype(np.uint32) for half in (low, high)]
     bits = (halves[1] << np.uint32(16) | halves[0]).astype(np.uint32)
     both: Array = np.asarray(bits).view(np.int32)
@@ -88,7 +88,7 @@ def pair(low: object, high: object) -> Array | int:
 
 
 def quad(*parts: object) -> Array | int:
-    """The bits of four integers of 8 bits, the first lowest; a vector of int32, or an int of scalars."""
+    """Return the bits of four integers of 8 bits, the first lowest; a vector of int32, or an int of scalars."""
     found = [np.asarray(part).astype(np.int64) & 0xFF for part in parts]
     both = np.asarray(sum(part << 8 * k for k, part in enumerate(found))).astype(np.uint32).view(np.int32)
     return both if both.ndim else int(both)
@@ -239,7 +239,7 @@ def greatest_lanes(a: Array, b: Array) -> Array:
 
 
 def erf(x: Array) -> Array:
-    """The error function, computed in float64 and rounded to the type of `x`."""
+    """Return the error function, computed in float64 and rounded to the type of `x`."""
     flat = [math.erf(float(v)) for v in np.ravel(x)]
     return np.array(flat, dtype=np.float64).reshape(np.shape(x)).astype(x.dtype)
 
@@ -271,7 +271,7 @@ FUNCTIONS: dict[str, Callable[..., object]] = {name: _function(name) for name in
 
 
 def cast_lanes(x: Array, source: DType, target: DType) -> Array:
-    """Every element converted as the loop IR says."""
+    """Return every element converted as the loop IR says."""
     to = NUMPY[target.name]
     if source.is_bits and source != target:
         compute = source.compute_type
@@ -303,7 +303,7 @@ def cast_scalar(x: object, source: DType, target: DType) -> object:
 
 
 def bits_scalar(x: object, source: DType, target: DType) -> object:
-    """The bits of one element as another type of as many; integers come and go as Python ints."""
+    """Return the bits of one element as another type of as many; integers come and go as Python ints."""
     made = np.array([x], dtype=NUMPY[source.name]).view(NUMPY[target.name])[0]
     return int(made) if target.is_int else made
 
@@ -354,7 +354,7 @@ def _odd_float32(x: Array) -> Float32s:
 
 
 def _remainder(x: Array, near: Float32s) -> Float64s:
-    """The sign of `x - near`."""
+    """Return the sign of `x - near`."""
     if x.dtype.kind not in "iu":
         return x.astype(np.float64) - near.astype(np.float64)
     return np.array([float(int(v) - int(n)) for v, n in zip(x, near, strict=True)], dtype=np.float64)

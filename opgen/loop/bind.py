@@ -18,7 +18,7 @@ class ImpossibleValueError(InternalError):
 
 
 def bind(kernel: Kernel, values: Mapping[str, int | float | bool]) -> Kernel:
-    """The kernel for given values of some parameters, which it no longer has.
+    """Return the kernel for given values of some parameters, which it no longer has.
 
     Constants are folded where they meet; a branch never taken goes away.  Raises `InternalError` for an unknown
     parameter, and its subclass `ImpossibleValueError` for a value outside its promised interval and for an assumption
@@ -63,7 +63,7 @@ def in_terms(kernel: Kernel, told: Mapping[str, Expr], least: Mapping[str, int])
 
 
 def _with(kernel: Kernel, put: Mapping[str, Expr]) -> Kernel:
-    """The kernel with expressions in the place of parameters, which it still declares."""
+    """Return the kernel with expressions in the place of parameters, which it still declares."""
 
     def expr(n: Expr) -> Expr:
         return put.get(n.name, n) if isinstance(n, Var) else _folded(n)
@@ -109,7 +109,7 @@ def _constant(p: Parameter, value: int | float | bool) -> Const:
 
 
 def _folded(e: Expr) -> Expr:
-    """The node again, by the constructor that folds constants."""
+    """Return the node again, by the constructor that folds constants."""
     match e:
         case Binary() if e.type == b.TRUE.type and e.op in ("and", "or"):
             new = b.both(e.left, e.right) if e.op == "and" else b.either(e.left, e.right)

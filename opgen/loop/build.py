@@ -39,12 +39,12 @@ FALSE = Const(False, Type(BOOL))
 
 @lru_cache(maxsize=4096, typed=True)
 def integer(value: int) -> Const:
-    """An int64 literal; equal ones are mostly the same object."""
+    """Return an int64 literal; equal ones are mostly the same object."""
     return Const(value)
 
 
 def index(value: Operand) -> Expr:
-    """An int64 expression; a Python int becomes a constant."""
+    """Return an int64 expression; a Python int becomes a constant."""
     return integer(value) if isinstance(value, int) else value
 
 
@@ -53,7 +53,7 @@ def var(name: str) -> Var:
 
 
 def const(value: int | float | bool, dtype: DType, lanes: int = 1) -> Const:
-    """A literal of a type, with the Python type that suits it."""
+    """Return a literal of a type, with the Python type that suits it."""
     convert = {"bool": bool, "int": int, "float": float}[dtype.kind]
     return Const(convert(value), Type(dtype, lanes))
 
@@ -117,7 +117,7 @@ def mod(left: Operand, right: Operand) -> Expr:
 
 
 def ceildiv(left: Operand, right: Operand) -> Expr:
-    """The quotient rounded up; the divisor is positive."""
+    """Return the quotient rounded up; the divisor is positive."""
     a, b = index(left), index(right)
     return a if is_const(b, 1) else floordiv(add(a, sub(b, 1)), b)
 
@@ -172,7 +172,7 @@ def both(a: Expr, b: Expr) -> Expr:
 
 
 def all_of(conditions: Iterable[Expr]) -> Expr:
-    """All of some conditions together; true if there are none."""
+    """Return all of some conditions together; true if there are none."""
     together: Expr = TRUE
     for c in conditions:
         together = both(together, c)

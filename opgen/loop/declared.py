@@ -7,7 +7,7 @@ from opgen.loop.walk import skeleton
 
 
 def declared_names(kernel: Kernel) -> set[str]:
-    """The names of a kernel's parameters, buffers, loops and values."""
+    """Return the names of a kernel's parameters, buffers, loops and values."""
     used = {p.name for p in kernel.parameters} | {buffer.name for buffer in kernel.buffers}
     for s in skeleton(kernel.body):
         if isinstance(s, For):

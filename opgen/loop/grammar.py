@@ -127,7 +127,7 @@ def _expressions() -> str:
 
 @cache
 def listing_parser() -> Lark:
-    """The LALR parser; `start` is "kernel" or "expression"."""
+    """Return the LALR parser; `start` is "kernel" or "expression"."""
     grammar = _RULES.replace("{END}", _END) + f"LITERAL.3: /{LITERAL}/\n" + _expressions()
     return Lark(
         grammar,
@@ -140,7 +140,7 @@ def listing_parser() -> Lark:
 
 
 def describe(terminal: str) -> str:
-    """A terminal in a reader's words."""
+    """Return a terminal in a reader's words."""
     words = {
         "_NL": "end of line",
         "_INDENT": "an indented block",

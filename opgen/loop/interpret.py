@@ -72,7 +72,7 @@ def interpret(
 
 
 def evaluate(e: Expr, values: Mapping[str, Number]) -> object:
-    """The value of an expression without loads, over variables with the given values."""
+    """Return the value of an expression without loads, over variables with the given values."""
     writer = ExpressionWriter()
     constants: dict[str, Expr] = {}
     for n in walk_expr(e):
@@ -149,7 +149,7 @@ def _compile(
     counters: Counters | None,
     order: Order,
 ) -> Callable[[], None]:
-    """The kernel for these parameters as a Python function."""
+    """Return the kernel for these parameters as a Python function."""
     writer = StatementWriter(counting=counters is not None)
     names = Names()
     namespace: dict[str, object] = {

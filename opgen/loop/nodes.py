@@ -351,7 +351,7 @@ class Buffer:
 
     @property
     def outside(self) -> tuple[Expr, ...]:
-        """The dimensions that callers know."""
+        """Return the dimensions that callers know."""
         return self.shape if self.given is None else self.given
 
 
@@ -400,7 +400,7 @@ class Alloc(_Remembering):
 
     @property
     def buffer(self) -> Buffer:
-        """The only buffer, as it is in all memory but the heap."""
+        """Return the only buffer, as it is in all memory but the heap."""
         (buffer,) = self.buffers
         return buffer
 

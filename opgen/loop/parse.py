@@ -35,7 +35,7 @@ def parse_kernel(text: str, name: str = "<loop>") -> Kernel:
 def parse_expr(
     text: str, variables: Mapping[str, Type], buffers: Mapping[str, DType] | None = None, name: str = "<expression>"
 ) -> Expr:
-    """The expression that a text describes, over variables and buffers of the given types."""
+    """Return the expression that a text describes, over variables and buffers of the given types."""
     source = Source(name, text)
     reader = Reader(source, dict(variables), dict(buffers or {}))
     try:

@@ -64,7 +64,7 @@ class _Scope:
 
 
 def print_kernel(kernel: Kernel) -> str:
-    """A kernel as text, with a newline at its end."""
+    """Return a kernel as text, with a newline at its end."""
     scope = _Scope(
         {p.name: Type(p.dtype) for p in kernel.parameters}, {b.name: b.dtype for b in kernel.buffers}, strict=True
     )
@@ -78,12 +78,12 @@ def print_kernel(kernel: Kernel) -> str:
 
 
 def print_stmt(stmt: Stmt) -> str:
-    """A statement as lines of text, without a newline at the end."""
+    """Return a statement as lines of text, without a newline at the end."""
     return "\n".join(_sequence(stmt, _Scope()))
 
 
 def print_expr(expr: Expr) -> str:
-    """An expression on one line."""
+    """Return an expression on one line."""
     return _expr(expr, _Scope())
 
 
@@ -122,7 +122,7 @@ def _name(name: str) -> str:
 
 
 def _sequence(s: Stmt, scope: _Scope) -> Iterator[str]:
-    """The lines of a statement that fills a suite: the whole of a kernel's, loop's or branch's body."""
+    """Yield the lines of a statement that fills a suite: the whole of a kernel's, loop's or branch's body."""
     if s == Block(()):
         yield "pass"
     elif isinstance(s, Block) and len(s.statements) > 1:
@@ -174,7 +174,7 @@ def _scoped(head: str, body: Stmt, scope: _Scope, last: bool) -> Iterator[str]:
 
 
 def _allocated(s: Alloc, scope: _Scope, last: bool) -> Iterator[str]:
-    """A line for each buffer, each in the scope of those before."""
+    """Yield a line for each buffer, each in the scope of those before."""
     indent = ""
     for buffer in s.buffers:
         yield f"{indent}alloc {_buffer(buffer, scope)}{'' if last else ':'}"

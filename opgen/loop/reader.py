@@ -157,12 +157,12 @@ class Reader:
         return self.sequence([c for c in tree.children if isinstance(c, Tree)])
 
     def sequence(self, items: list[Node]) -> Stmt:
-        """The statement that a suite's lines make."""
+        """Return the statement that a suite's lines make."""
         statements = self.statements(items)
         return statements[0] if len(statements) == 1 else Block(tuple(statements))
 
     def statements(self, items: list[Node]) -> list[Stmt]:
-        """The statements of a suite's lines; a `let` or `alloc` without a suite governs the lines after it."""
+        """Return the statements of a suite's lines; a `let` or `alloc` without a suite governs the lines after it."""
         made: list[Stmt] = []
         for number, item in enumerate(items):
             if item.data == "pass":
@@ -179,7 +179,7 @@ class Reader:
         return made
 
     def scoped(self, item: Node, body: list[Node]) -> Stmt:
-        """A `let` or `alloc` over the lines of its body."""
+        """Return a `let` or `alloc` over the lines of its body."""
         if item.data.startswith("let"):
             value = self.expr(child(item, 2))
             var = Var(self.name(child(item, 0)), self.type(token_of(item, 1)))
@@ -315,7 +315,7 @@ class Reader:
         return Const(int(sign + digits), type)
 
     def call(self, word: Token, arguments: list[Node], tree: Node) -> Expr:
-        """A function, a cast (of numbers or bits), or one of `_ARGUMENTS` and `shuffle`."""
+        """Return a function, a cast (of numbers or bits), or one of `_ARGUMENTS` and `shuffle`."""
         if word == "shuffle":
             return self.shuffle(arguments, tree)
         takes = _ARGUMENTS | {f: n for f, (_, n) in FUNCTIONS.items()}
@@ -371,14 +371,14 @@ class Reader:
 
 
 def child(node: Node, number: int) -> Node:
-    """The subtree that stands there by the grammar."""
+    """Return the subtree that stands there by the grammar."""
     child = node.children[number]
     assert isinstance(child, Tree)
     return child
 
 
 def token_of(node: Node, number: int) -> Token:
-    """The token that stands there by the grammar."""
+    """Return the token that stands there by the grammar."""
     child = node.children[number]
     assert isinstance(child, Token)
     return child

@@ -120,7 +120,7 @@ def is_plain_name(name: str) -> bool:
 
 
 def parse_type(text: str) -> Type | None:
-    """The type that `float32` or `float32x16` names, or None."""
+    """Return the type that `float32` or `float32x16` names, or None."""
     if text in DTYPES:
         return Type(DTYPES[text])
     name, _, lanes = text.rpartition("x")
@@ -129,7 +129,7 @@ def parse_type(text: str) -> Type | None:
 
 
 def literal_type(suffix: str) -> Type | None:
-    """The type that a literal's suffix (`f32`, `i32x8`) names, or None."""
+    """Return the type that a literal's suffix (`f32`, `i32x8`) names, or None."""
     name, _, lanes = suffix.partition("x")
     dtype: DType | None = DTYPES.get(SUFFIXES.get(name, ""))
     return None if dtype is None else Type(dtype, int(lanes or 1))

@@ -132,7 +132,7 @@ def _late(kernel: Kernel) -> Iterator[Problem]:
 
 
 def _outside_loops(s: Stmt) -> Iterator[Stmt]:
-    """The statements that are in no loop, in program order, loops as wholes."""
+    """Yield the statements that are in no loop, in program order, loops as wholes."""
     left = [s]
     while left:
         s = left.pop()

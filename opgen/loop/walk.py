@@ -78,12 +78,12 @@ _LEAVES = (Const, Var)
 
 
 def operands(e: Expr) -> tuple[Expr, ...]:
-    """The direct subexpressions, the mask of a load last."""
+    """Return the direct subexpressions, the mask of a load last."""
     return _OPERANDS[type(e)](e)
 
 
 def with_operands(e: Expr, new: tuple[Expr, ...]) -> Expr:
-    """The same node over other subexpressions (in the order of `operands`)."""
+    """Return the same node over other subexpressions (in the order of `operands`)."""
     match e:
         case Binary():
             return e if new[0] is e.left and new[1] is e.right else Binary(e.op, new[0], new[1])
@@ -151,7 +151,7 @@ def _shared_map(fn: ExprFn) -> ExprFn:
 
 
 def expressions(s: Stmt) -> tuple[Expr, ...]:
-    """The expressions directly in a statement (not in its parts)."""
+    """Return the expressions directly in a statement (not in its parts)."""
     match s:
         case Store():
             own = (*s.indices, s.value)
@@ -173,7 +173,7 @@ def expressions(s: Stmt) -> tuple[Expr, ...]:
 
 
 def with_expressions(s: Stmt, new: tuple[Expr, ...]) -> Stmt:
-    """The same statement with other direct expressions (in the order of `expressions`)."""
+    """Return the same statement with other direct expressions (in the order of `expressions`)."""
     if _same(expressions(s), new):
         return s
     match s:
@@ -220,12 +220,12 @@ _PARTS: Mapping[type, Callable[..., tuple[Stmt, ...]]] = {
 
 
 def parts(s: Stmt) -> tuple[Stmt, ...]:
-    """The direct substatements."""
+    """Return the direct substatements."""
     return _PARTS[type(s)](s)
 
 
 def with_parts(s: Stmt, new: tuple[Stmt, ...]) -> Stmt:
-    """The same statement over other substatements; blocks are flattened."""
+    """Return the same statement over other substatements; blocks are flattened."""
     if _same(parts(s), new):
         return s
     match s:
@@ -262,7 +262,7 @@ def map_stmt(s: Stmt, *, expr: ExprFn | None = None, stmt: StmtFn | None = None)
 
 
 def walk_expr(e: Expr) -> Iterator[Expr]:
-    """Every node of an expression, outermost first."""
+    """Yield every node of an expression, outermost first."""
     return _nodes([e])
 
 
@@ -272,7 +272,7 @@ def reads_memory(e: Expr) -> bool:
 
 
 def _nodes(left: list[Expr]) -> Iterator[Expr]:
-    """Every node of some expressions, the last expression first."""
+    """Yield every node of some expressions, the last expression first."""
     while left:
         e = left.pop()
         yield e
@@ -281,7 +281,7 @@ def _nodes(left: list[Expr]) -> Iterator[Expr]:
 
 
 def walk(s: Stmt) -> Iterator[Stmt]:
-    """Every statement in a statement, outermost first, in program order."""
+    """Yield every statement in a statement, outermost first, in program order."""
     left = [s]
     while left:
         s = left.pop()
@@ -291,18 +291,18 @@ def walk(s: Stmt) -> Iterator[Stmt]:
 
 
 def walk_exprs(s: Stmt) -> Iterator[Expr]:
-    """Every expression node in a statement."""
+    """Yield every expression node in a statement."""
     for part in walk(s):
         yield from _nodes(list(expressions(part)[::-1]))
 
 
 def distinct_exprs(s: Stmt) -> Iterator[Expr]:
-    """Every expression node in a statement, those in several places once."""
+    """Yield every expression node in a statement, those in several places once."""
     return distinct_in(map(expressions, walk(s)))
 
 
 def distinct_in(groups: Iterable[tuple[Expr, ...]]) -> Iterator[Expr]:
-    """Every node of some expressions, those in several places once."""
+    """Yield every node of some expressions, those in several places once."""
     seen: set[int] = set()
     for group in groups:
         left = list(group)
@@ -327,7 +327,7 @@ def substitute(s: Stmt, values: Mapping[str, Expr]) -> Stmt:
 
 
 def free_vars(e: Expr) -> frozenset[str]:
-    """The names of the variables in an expression."""
+    """Return the names of the variables in an expression."""
     found: set[str] = set()
     left = [e]
     while left:
@@ -346,7 +346,7 @@ def free_vars(e: Expr) -> frozenset[str]:
 
 
 def skeleton(s: Stmt) -> tuple[Stmt, ...]:
-    """Every statement in a statement but stores and blocks, outermost first, in program order."""
+    """Return every statement in a statement but stores and blocks, outermost first, in program order."""
     if isinstance(s, Store):
         return ()
     try:
@@ -358,22 +358,22 @@ def skeleton(s: Stmt) -> tuple[Stmt, ...]:
 
 
 def loops_in(s: Stmt) -> Iterator[For]:
-    """The loops in a statement, outermost first, in program order."""
+    """Yield the loops in a statement, outermost first, in program order."""
     return (p for p in skeleton(s) if isinstance(p, For))
 
 
 def allocs_in(s: Stmt) -> Iterator[Alloc]:
-    """The allocations in a statement, outermost first, in program order."""
+    """Yield the allocations in a statement, outermost first, in program order."""
     return (p for p in skeleton(s) if isinstance(p, Alloc))
 
 
 def buffers_in(s: Stmt) -> Iterator[Buffer]:
-    """The local buffers in a statement, outermost first, in program order."""
+    """Yield the local buffers in a statement, outermost first, in program order."""
     return (buffer for p in allocs_in(s) for buffer in p.buffers)
 
 
 def outermost(s: Stmt) -> tuple[tuple[Buffer, ...], tuple[Stmt, ...]]:
-    """The buffers on the heap around the statements of a kernel's body, and these."""
+    """Return the buffers on the heap around the statements of a kernel's body, and these."""
     buffers: tuple[Buffer, ...] = ()
     if isinstance(s, Alloc) and s.space == "heap":
         buffers, s = s.buffers, s.body
@@ -401,12 +401,12 @@ def declares(s: Stmt, name: str) -> bool:
 
 
 def declared_in(s: Stmt) -> frozenset[str]:
-    """The names of the loops, values and buffers in a statement."""
+    """Return the names of the loops, values and buffers in a statement."""
     return frozenset() if isinstance(s, Store) else _names(s)[1]
 
 
 def _names(s: Stmt) -> tuple[frozenset[str], frozenset[str]]:
-    """The names of the loops in a statement, and of all that it declares."""
+    """Return the names of the loops in a statement, and of all that it declares."""
     try:
         return s.found_names
     except AttributeError:
@@ -426,7 +426,7 @@ def _names(s: Stmt) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def loads(s: Stmt) -> tuple[Load, ...]:
-    """The loads in a statement, in program order, each as often as it occurs."""
+    """Return the loads in a statement, in program order, each as often as it occurs."""
     try:
         return s.found_loads
     except AttributeError:
@@ -464,7 +464,7 @@ def touched(s: Stmt) -> frozenset[str]:
 
 
 def mentioned(s: Stmt) -> frozenset[str]:
-    """The names that a statement declares, and the buffers that it touches."""
+    """Return the names that a statement declares, and the buffers that it touches."""
     try:
         return s.found_mentioned
     except AttributeError:
@@ -474,7 +474,7 @@ def mentioned(s: Stmt) -> frozenset[str]:
 
 
 def stores(s: Stmt) -> tuple[Store, ...]:
-    """The stores in a statement, in program order."""
+    """Return the stores in a statement, in program order."""
     if isinstance(s, Store):
         return (s,)
     try:

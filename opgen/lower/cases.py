@@ -43,7 +43,7 @@ class ByCases:
     named: Mapping[Expr, Expr]
 
     def of(self, definition: Definition, most: int = MOST) -> Part:
-        """A definition by the cases of the conditions that choose between reductions, or reads in reductions."""
+        """Return a definition by the cases of the conditions that choose between reductions, or reads in reductions."""
         condition = next(_conditions(definition.value, False), None)
         if condition is None:
             return definition
@@ -56,7 +56,7 @@ class ByCases:
         return Cases(known, *sides)
 
     def _decided(self, definition: Definition, condition: Expr, holds: bool) -> Definition:
-        """The definition where it is known whether a condition holds."""
+        """Return the definition where it is known whether a condition holds."""
         opposite = Not(condition)
 
         def taken(e: Expr) -> Expr:

@@ -22,7 +22,7 @@ _HELD = 2 + 2 * _ROUNDS
 
 
 def drawn(seed: Expr, number: Expr, names: Names, scope: Scope) -> Expr:
-    """The number of a float64 seed and an int64 counter."""
+    """Return the number of a float64 seed and an int64 counter."""
     room = Buffer(names.fresh("random"), UINT64, (b.index(_HELD),), "register")
     scope.allocs.append(room)
     whole = Call("floor", (seed,))
@@ -60,5 +60,5 @@ def _of(op: BinaryOp, x: Expr, value: int) -> Expr:
 
 
 def _low(x: Expr) -> Expr:
-    """The lower 32 bits."""
+    """Return the lower 32 bits."""
     return _of("and", x, _MASK)

@@ -35,13 +35,13 @@ class Expansion:
     split: Mapping[str, int]
 
     def copies(self) -> Iterator[Mapping[str, int]]:
-        """Each choice of values: of a chosen index, or of a split one's remainder."""
+        """Yield each choice of values: of a chosen index, or of a split one's remainder."""
         ranges = {**self.chosen, **self.split}
         for values in itertools.product(*(range(n) for n in ranges.values())):
             yield dict(zip(ranges, values, strict=True))
 
     def settle(self, e: Expr, choice: Mapping[str, int]) -> Expr:
-        """An expression with a choice in place."""
+        """Return an expression with a choice in place."""
         if not choice:
             return e
         e = transform(lambda n: self._quotients(n, choice), e)
@@ -62,7 +62,7 @@ class Expansion:
 
 
 def quotient(name: str) -> str:
-    """The index that counts the steps of a split one."""
+    """Return the index that counts the steps of a split one."""
     return f"{name}'"
 
 
@@ -106,7 +106,7 @@ def terms(e: Reduce) -> tuple[Term, ...] | None:
 
 
 def _factors(e: Expr) -> Term:
-    """The number in a product, and the rest of it."""
+    """Return the number in a product, and the rest of it."""
     match e:
         case Number() if not isinstance(e.value, bool):
             return Fraction(e.value), None
@@ -127,7 +127,7 @@ def _factors(e: Expr) -> Term:
 
 
 def integer(e: Expr) -> int | None:
-    """The value of an integer expression without names."""
+    """Return the value of an integer expression without names."""
     if isinstance(e, Operation):
         left, right = integer(e.left), integer(e.right)
         if left is None or right is None:
@@ -152,7 +152,7 @@ def _number(e: Expr) -> int | None:
 
 
 def _subscripts(e: Expr) -> Iterator[Expr]:
-    """The subscripts of the constants in an expression."""
+    """Yield the subscripts of the constants in an expression."""
     for n in subexpressions(e):
         if isinstance(n, Element):
             yield from n.indices

@@ -50,7 +50,7 @@ class ElementWords:
 
 
 def words_of(op: OpSpec, check: ElementCheck) -> ElementWords:
-    """The words for a check of an op."""
+    """Return the words for a check of an op."""
     e = _spelt_out(op, check.subscript)
     lists = _lists(op)
     wraps = _wraps(e, check.size)
@@ -75,7 +75,7 @@ def _spelt_out(op: OpSpec, subscript: Expr) -> Expr:
 
 
 def _lists(op: OpSpec) -> dict[str, str]:
-    """The intermediate tensors that hold a list attribute, and which."""
+    """Return the intermediate tensors that hold a list attribute, and which."""
     found = {d.tensor: set(_chosen(_bare(d.value))) for d in checked_definitions(op)}
     return {tensor: attrs.pop() for tensor, attrs in found.items() if len(attrs) == 1 and "" not in attrs}
 
@@ -89,12 +89,12 @@ def _chosen(e: Expr) -> Iterator[str]:
 
 
 def _by_name(e: Expr, lists: Mapping[str, str]) -> Expr:
-    """A read of a list as an element of the attribute."""
+    """Return a read of a list as an element of the attribute."""
     return replace(e, tensor=lists[e.tensor]) if isinstance(e, Read) and e.tensor in lists else e
 
 
 def _bare(e: Expr) -> Expr:
-    """An integer without the casts that make int64 of it."""
+    """Return an integer without the casts that make int64 of it."""
     return transform(lambda n: n.operand if isinstance(n, Convert) and n.to == "int64" else n, e)
 
 
@@ -107,7 +107,7 @@ def _wraps(e: Expr, size: Expr) -> bool:
 
 
 def _source(op: OpSpec, check: ElementCheck) -> str:
-    """The input, or the list attribute, whose elements make a subscript, the first if there are several."""
+    """Return the input, or the list attribute, whose elements make a subscript, the first if there are several."""
     given = {t.name for t in op.tensors}
     lets = {d.tensor: d for d in checked_definitions(op)}
     lists = _lists(op)

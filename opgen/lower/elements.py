@@ -46,13 +46,13 @@ class ElementCheck:
 
     @property
     def measure(self) -> Expr:
-        """An integer that is negative if one of the subscripts is outside: the least distance from an end."""
+        """Return an integer that is negative if one of the subscripts is outside: the least distance from an end."""
         last = Operation("-", self.size, Number(1))
         return self._least(Operation("min", self.subscript, Operation("-", last, self.subscript)))
 
     @property
     def least(self) -> Expr:
-        """The least of the subscripts, or 0."""
+        """Return the least of the subscripts, or 0."""
         return self._least(self.subscript)
 
     @property
@@ -102,7 +102,7 @@ class _Around:
         return _Around((*self.ranges, *ranges), self.conditions)
 
     def needed(self, subscript: Expr) -> tuple[tuple[IndexRange, ...], tuple[Expr, ...]]:
-        """The indices on which a subscript and the conditions depend, and the conditions."""
+        """Return the indices on which a subscript and the conditions depend, and the conditions."""
         names = {n for e in (subscript, *self.conditions) for n in index_names(e)}
         kept: list[IndexRange] = []
         for r in reversed(self.ranges):

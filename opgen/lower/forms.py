@@ -41,7 +41,7 @@ def fma(x: Expr, y: Expr, z: Expr) -> Expr:
 
 
 def polynomial(x: Expr, coefficients: Sequence[float]) -> Expr:
-    """The polynomial of x with these coefficients, that of its constant first, from the highest power down."""
+    """Return the polynomial of x with these coefficients, that of its constant first, from the highest power down."""
     value = number(coefficients[-1], x)
     for c in reversed(coefficients[:-1]):
         value = fma(value, x, number(c, x))

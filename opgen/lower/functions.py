@@ -38,14 +38,14 @@ _PER_LOG2 = {
 
 
 def applied(function: str, x: Expr) -> Expr:
-    """A scalar function of a value of the type it is computed in; a bool of isnan and isinf."""
+    """Return a scalar function of a value of the type it is computed in; a bool of isnan and isinf."""
     if function in FUNCTIONS:
         return call(cast("Function", function), x)
     return _MADE[function](x)
 
 
 def combined(op: str, left: Expr, right: Expr) -> Expr:
-    """An operation of the mathematics on two elements of one type."""
+    """Return an operation of the mathematics on two elements of one type."""
     dtype = left.type.dtype
     if op == "/":
         return Binary("quot" if dtype.is_int else "div", left, right)
@@ -88,7 +88,7 @@ def _floor_quotient(x: Expr, y: Expr) -> Expr:
 
 
 def _floor_remainder(x: Expr, y: Expr) -> Expr:
-    """The remainder with the sign of the divisor, of floats too."""
+    """Return the remainder with the sign of the divisor, of floats too."""
     rest = Binary("rem", x, y)
     if x.type.dtype.is_int and not x.type.dtype.signed:
         return rest
@@ -121,7 +121,7 @@ def _limit(table: dict[str, float], x: Expr) -> float:
 
 
 def _odd(x: Expr, size: Expr, value: Expr) -> Expr:
-    """An odd function of x from its value for |x|, and x itself where it is small: so is -0.0."""
+    """Return an odd function of x from its value for |x|, and x itself where it is small: so is -0.0."""
     return where("lt", size, _limit(_SMALL, x), x, where("lt", x, 0.0, Unary("neg", value), value))
 
 

@@ -50,7 +50,7 @@ class Limits:
 
 
 def limits_of(op: OpSpec, lowered: Lowered) -> Limits:
-    """The limits of a kernel of an op (or of an algorithm of it)."""
+    """Return the limits of a kernel of an op (or of an algorithm of it)."""
     labels = tuple(label(op, e) for e in lowered.arguments)
     names = [p.name for p in lowered.kernel.parameters]
     return Limits(
@@ -114,6 +114,6 @@ def origin(op: OpSpec, e: Expr) -> str:
 
 
 def _names(given: Tensor | Sizes) -> set[str]:
-    """The symbols in an input's dimensions."""
+    """Return the symbols in an input's dimensions."""
     forms = (given.dims,) if isinstance(given, Tensor) else given.forms
     return {f for dims in forms for d in dims for f in d.factors if isinstance(f, str)}

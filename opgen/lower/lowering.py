@@ -77,7 +77,7 @@ class Lowered:
 
 
 def lower(module: Module, op: OpSpec, variant: Variant, algorithm: Algorithm | None = None) -> Lowered:
-    """The kernel of an op for given types and structural attributes, generic in sizes and all other attributes.
+    """Return the kernel of an op for given types and structural attributes, generic in sizes and all other attributes.
 
     With an algorithm, the kernel is for calls that meet its condition: it computes by the algorithm's mathematics, and
     once more by the op's own if a result is not finite.
@@ -150,7 +150,7 @@ class _Lowering:
         return Lowered(kernel, self._parameters.values)
 
     def _body(self, definitions: tuple[Definition, ...], checks: tuple[ElementCheck, ...] = ()) -> Stmt:
-        """The checks, and one nest a definition, within the allocations of the intermediates."""
+        """Return the checks, and one nest a definition, within the allocations of the intermediates."""
         for d in definitions:
             if not d.is_output:
                 self._let(d)
@@ -202,7 +202,7 @@ class _Lowering:
         return lets, nests
 
     def _sorted(self, d: Definition) -> _Nests:
-        """The nests of an order, and the memory that they need."""
+        """Return the nests of an order, and the memory that they need."""
         assert isinstance(d.value, Reduce)
         key = next(reads(d.value.body))
         sizes = [self._scalars.lower(r.extent, {}) for r in d.indices]
@@ -277,7 +277,7 @@ class _Lowering:
         return buffers, [nests[0], failed, loop.Check(holds, step.number, least)]
 
     def _updates(self, definition: Definition) -> list[Stmt]:
-        """The nests of a definition's updates."""
+        """Return the nests of a definition's updates."""
         names = _Prefixed(self._names, f"{definition.tensor}_at")
         access = self._tensors[definition.tensor]
         return update_nests(definition, access, lambda: self._mathematics(names), self._scalars, names, self._context())
@@ -290,7 +290,7 @@ class _Lowering:
         return b.alloc(lets, b.block(self._nest(d, step) for d in parts))
 
     def _in_parts(self, definition: Definition) -> tuple[list[Buffer], tuple[Definition, ...]]:
-        """A definition after those of the sums that get loops of their own, and where these are kept."""
+        """Return a definition after those of the sums that get loops of their own, and where these are kept."""
         lets: list[Buffer] = []
         return lets, self._parts(lets).of(definition)
 
@@ -300,7 +300,7 @@ class _Lowering:
         return Parts(type_of, self._tensor_names.fresh, lambda part: lets.append(self._let(part)))
 
     def _condition(self, e: Expr) -> loop.Expr:
-        """A condition on sizes and attributes."""
+        """Return a condition on sizes and attributes."""
         return self._mathematics(self._names).condition(e, Scope({}, Context()))
 
     def _mathematics(self, names: Names, partial: bool = False, stepping: frozenset[str] = frozenset()) -> Mathematics:
@@ -452,7 +452,7 @@ def _in_order(
 
 
 def _defined(group: Definition | Recurrence) -> tuple[str, ...]:
-    """The intermediate tensors that are defined together."""
+    """Return the intermediate tensors that are defined together."""
     if isinstance(group, Recurrence):
         return tuple(d.tensor for d in group.members)
     return () if group.is_output else (group.tensor,)
@@ -469,12 +469,12 @@ def _lower_or_none(op: OpSpec, scalars: Scalars, e: Expr, variant: Variant) -> l
 
 
 def _named_integers(op: OpSpec) -> dict[Expr, Expr]:
-    """The expressions that have a name."""
+    """Return the expressions that have a name."""
     return {Symbol(c.names[0]): c.value for c in op.checks if isinstance(c, ShapeLet) and len(c.names) == 1}
 
 
 def _in_memory_order(definition: Definition, order: tuple[int, ...]) -> list[str]:
-    """The definition's indices, those of the slowest dimension of its tensor first."""
+    """Return the definition's indices, those of the slowest dimension of its tensor first."""
     own = {r.name for r in definition.indices}
     found = (n for axis in order for n in subexpressions(definition.subscripts[axis]) if isinstance(n, Index))
     return [n.name for n in found if n.name in own]

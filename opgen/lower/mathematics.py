@@ -121,7 +121,7 @@ class Mathematics:
     # Values -----------------------------------------------------------------------------------------
 
     def value(self, e: Expr, want: DType, scope: Scope) -> loop.Expr:
-        """An expression of type `want` (the compute type of its surroundings)."""
+        """Return an expression of type `want` (the compute type of its surroundings)."""
         match e:
             case Number():
                 return b.const(e.value, want)
@@ -180,7 +180,7 @@ class Mathematics:
         return Load(buffer.name, (), want)
 
     def condition(self, e: Expr, scope: Scope) -> loop.Expr:
-        """A bool; constant where the variant decides it."""
+        """Return a bool; constant where the variant decides it."""
         if isinstance(e, Not):
             return b.negate(self.condition(e.operand, scope))
         if isinstance(e, Operation) and e.op in ("and", "or"):
@@ -283,7 +283,7 @@ class Mathematics:
         return self._guarded(value, outside, b.const(0, value.type.dtype), scope)
 
     def place(self, at: Sequence[Expr], access: TensorAccess, scope: Scope) -> tuple[loop.Expr, ...]:
-        """The place of an update in a tensor's memory; where it would be outside, there is none."""
+        """Return the place of an update in a tensor's memory; where it would be outside, there is none."""
         assert scope.conditions is not None
         found: list[loop.Expr] = []
         for position, axis in enumerate(access.order):
@@ -297,7 +297,7 @@ class Mathematics:
         return tuple(found)
 
     def _subscript(self, e: Expr, scope: Scope) -> loop.Expr:
-        """A subscript: an integer of the shape language, or one that is made of elements."""
+        """Return a subscript: an integer of the shape language, or one that is made of elements."""
         return self.value(e, INT64, scope) if _of_elements(e) else self._scalars.lower(e, scope.indices)
 
     def _beyond(self, subscript: loop.Expr, size: loop.Expr, checked: bool, scope: Scope) -> list[loop.Expr]:
@@ -319,7 +319,7 @@ class Mathematics:
         return self._unproved(b.sub(row, spare.before), inside, scope.context)
 
     def _unproved(self, subscript: loop.Expr, size: loop.Expr, context: Context) -> list[loop.Expr]:
-        """The halves of 0 <= subscript < size that do not follow from the context."""
+        """Return the halves of 0 <= subscript < size that do not follow from the context."""
         halves = (b.compare("ge", subscript, 0), b.compare("lt", subscript, size))
         for half in halves:
             if (id(context), half) not in self._proved:
@@ -372,7 +372,7 @@ class Mathematics:
         return Load(accumulator.name, (), dtype)
 
     def _sum(self, found: tuple[Term, ...], dtype: DType, scope: Scope) -> loop.Expr:
-        """A sum of terms with literal factors, from its first term on."""
+        """Return a sum of terms with literal factors, from its first term on."""
         total: loop.Expr | None = None
         for factor, rest in found:
             number = b.const(float(factor) if dtype.is_float else int(factor), dtype)
@@ -418,7 +418,7 @@ class Mathematics:
         return [replace(room, shape=(b.index(counts[dtype]),)) for dtype, room in self._rooms.items()]
 
     def _element(self, e: Element, dtype: DType, scope: Scope) -> loop.Expr:
-        """An element of a constant: a literal, or a choice where loops give the indices."""
+        """Return an element of a constant: a literal, or a choice where loops give the indices."""
         position: loop.Expr = b.index(0)
         for size, index in zip(e.constant.shape, e.indices, strict=True):
             position = b.add(b.mul(position, size), self._subscript(index, scope))
@@ -447,7 +447,7 @@ def _of_elements(e: Expr) -> bool:
 
 
 def _chosen(position: loop.Expr, values: Sequence[loop.Expr], first: int) -> loop.Expr:
-    """The value at a position, counted from `first`, by halving."""
+    """Return the value at a position, counted from `first`, by halving."""
     if len(values) == 1:
         return values[0]
     half = len(values) // 2

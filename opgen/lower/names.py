@@ -51,7 +51,7 @@ def _elements(op: OpSpec, e: AttrValue) -> tuple[str, ...]:
 
 
 def reserved_names(op: OpSpec) -> frozenset[str]:
-    """Every name that a tensor or a parameter of the op may take; loops and accumulators take others."""
+    """Return every name that a tensor or a parameter of the op may take; loops and accumulators take others."""
     tensors = (*op.tensors, *op.outputs)
     names = {t.name for t in tensors}
     forms = [t.dims for t in tensors] + [f for i in op.inputs if not isinstance(i, Tensor) for f in i.forms]

@@ -120,7 +120,7 @@ class _Row:
         return Store(buffer.name, (*self.outer, place), value)
 
     def inside(self, place: Expr) -> Expr:
-        """A place of the row; there is one."""
+        """Return a place of the row; the row is not empty."""
         return b.maximum(b.minimum(place, b.sub(self.size, 1)), 0)
 
     def number(self, name: str, dtype: DType = INT64) -> _Number:
@@ -144,7 +144,7 @@ class _Number:
 def sorted_rows(
     d: Definition, keys: TensorAccess, order: TensorAccess, sizes: Sequence[Expr], names: Fresh
 ) -> tuple[list[Buffer], list[Stmt]]:
-    """The memory and the nests that fill an order from its values; `sizes` are those of its indices."""
+    """Return the memory and the nests that fill an order from its values; `sizes` are those of its indices."""
     e = d.value
     assert isinstance(e, Reduce)
     shape = keys.buffer.shape
@@ -195,7 +195,7 @@ def _taken(d: Definition, e: Reduce, row: _Row, order: TensorAccess, sizes: Sequ
 
 
 def _selected(row: _Row, places: Expr) -> Stmt:
-    """The first `places` values in order, by putting each that is among the best so far in its place.
+    """Return the first `places` values in order, by putting each that is among the best so far in its place.
 
     They are kept in the spare memory; once one is put in, each after it moves on by one.
     """
@@ -331,7 +331,7 @@ class _Codes:
         return {8: UINT8, 16: UINT16, 32: UINT32, 64: UINT64}[self.of.bits]
 
     def with_bit(self, code: Expr, bit: Expr) -> Expr:
-        """A code with the bit of a number, counted from the top."""
+        """Return a code with the bit of a number, counted from the top."""
         one = Binary("shl", b.const(1, self.dtype), b.cast(self.dtype, b.sub(self.dtype.bits - 1, bit)))
         return Binary("or", code, one)
 

@@ -66,7 +66,7 @@ class Parameters:
 
 
 def _dimension_symbols(op: OpSpec) -> frozenset[str]:
-    """The symbols that are sizes of a dimension, and so are not negative."""
+    """Return the symbols that are sizes of a dimension, and so are not negative."""
     tensors: tuple[Tensor, ...] = (*op.tensors, *op.outputs)
     names: set[str] = set()
     for tensor in tensors:

@@ -48,7 +48,7 @@ class _Found:
 
     @property
     def own(self) -> tuple[IndexRange, ...]:
-        """The indices on which the reduction depends."""
+        """Return the indices on which the reduction depends."""
         names = _free(self.reduce)
         return tuple(r for r in self.around if r.name in names)
 
@@ -132,7 +132,7 @@ class Parts:
         return (*parts, definition)
 
     def _part(self, definition: Definition, found: _Found, dtype: DType) -> Definition:
-        """A reduction as a definition of its own."""
+        """Return a reduction as a definition of its own."""
         return Definition(
             tensor=self.name(f"{definition.tensor}_{found.reduce.kind}"),
             indices=found.own,
@@ -145,7 +145,7 @@ class Parts:
         )
 
     def _next(self, definition: Definition) -> tuple[_Found, DType] | None:
-        """The reduction to be taken out next, and its type."""
+        """Return the reduction to be taken out next, and its type."""
         found: dict[_Found, DType] = {}
         for reduction in _reductions(definition.value, definition.indices, False, False):
             dtype = self.type_of(reduction.reduce)
@@ -195,7 +195,7 @@ def _is_multiple(e: Expr) -> bool:
 
 
 def _free(e: Expr) -> set[str]:
-    """The indices on which an expression depends."""
+    """Return the indices on which an expression depends."""
     if isinstance(e, Index):
         return {e.name}
     names = {n for o in operands(e) for n in _free(o)}

@@ -56,7 +56,7 @@ def _compared(condition: Expr) -> str:
 
 
 def _ranges(e: Expr, index: str) -> Iterator[tuple[Expr | None, Expr]]:
-    """The values that an index chooses, each with where its range ends; None for the last."""
+    """Yield the values that an index chooses, each with where its range ends; None for the last."""
     while index and isinstance(e, Conditional) and _compared(e.condition) == index:
         assert isinstance(e.condition, Operation)
         yield e.condition.right, e.if_true
@@ -65,7 +65,7 @@ def _ranges(e: Expr, index: str) -> Iterator[tuple[Expr | None, Expr]]:
 
 
 def _extent(stop: Expr, start: Expr, named: Mapping[Expr, Expr], is_size: Callable[[Expr], bool]) -> Expr | None:
-    """The length of a range, if it is a number or a size: it is not negative then."""
+    """Return the length of a range, if it is a number or a size: it is not negative then."""
     length = polynomial(stop) - _spelled(start, named)
     match list(length.terms.items()):
         case []:
@@ -78,7 +78,7 @@ def _extent(stop: Expr, start: Expr, named: Mapping[Expr, Expr], is_size: Callab
 
 
 def _spelled(e: Expr, named: Mapping[Expr, Expr]) -> Polynomial:
-    """An expression with the values of named integers in their place."""
+    """Return an expression with the values of named integers in their place."""
     found = constant(0)
     while e in named:
         value = named[e]
@@ -89,7 +89,7 @@ def _spelled(e: Expr, named: Mapping[Expr, Expr]) -> Polynomial:
 
 
 def _piece(d: Definition, index: str, start: Expr, extent: Expr) -> Definition:
-    """A definition for a range of an index, which counts from 0 there."""
+    """Return a definition for a range of an index, which counts from 0 there."""
 
     def from_start(e: Expr) -> Expr:
         counted = isinstance(e, Operation) and e.op == "-" and e.left == Index(index) and same(e.right, start)

@@ -10,7 +10,7 @@ from opgen.spec.model.walk import operands, subexpressions
 
 
 def reductions(e: Expr) -> list[Reduce]:
-    """Every reduction in an expression, outermost first."""
+    """Return every reduction in an expression, outermost first."""
     return [n for n in subexpressions(e) if isinstance(n, Reduce)]
 
 

@@ -62,7 +62,7 @@ class Scalars:
         self._variant = variant
 
     def lower(self, e: Expr, indices: Mapping[str, loop.Expr]) -> loop.Expr:
-        """An int64 (or bool, for a condition) expression; `indices` maps index names to loop variables."""
+        """Return an int64 (or bool, for a condition) expression; `indices` maps index names to loop variables."""
         match e:
             case Number():
                 return b.TRUE if e.value is True else b.FALSE if e.value is False else b.index(int(e.value))

@@ -89,7 +89,7 @@ class Scope:
             (self.late if loads else self.conditions).append(wanted)
 
     def wrap(self, statements: Iterable[Stmt]) -> Stmt:
-        """The gathered statements, then the given ones, within the gathered allocations."""
+        """Return the gathered statements, then the given ones, within the gathered allocations."""
         return b.alloc(self.allocs, b.block((*self.before, *statements)))
 
 

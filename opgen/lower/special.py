@@ -88,7 +88,7 @@ _DIGAMMA = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12, 
 
 
 def atan2(y: Expr, x: Expr) -> Expr:
-    """The angle of the point (x, y) from -pi to pi; signs of zeros count, and of two infinities the signs alone.
+    """Return the angle of the point (x, y) from -pi to pi; signs of zeros count, and of two infinities the signs alone.
 
     It is atan of the smaller of |x| and |y| over the larger, taken from pi / 2 where |y| is larger and from pi where x
     is negative.
@@ -169,7 +169,7 @@ def _reflected(size: Expr, value: Expr) -> Expr:
 
 
 def digamma(x: Expr) -> Expr:
-    """The derivative of lgamma; NaN at 0, -1, -2 and so on.
+    """Return the derivative of lgamma; NaN at 0, -1, -2 and so on.
 
     From 8 on the series; to 8 that of x + k less 1 / x + ... + 1 / (x + k - 1); below 0 by the reflection
     digamma(-x) = digamma(x) + 1 / x + pi cot(pi x).

@@ -81,7 +81,7 @@ def apart(recurrence: Recurrence, members: Sequence[Definition]) -> tuple[IndexR
 
 
 def _axis(d: Definition, r: IndexRange) -> int | None:
-    """The dimension of a definition along which an index runs over a range; None if there is none."""
+    """Return the dimension of a definition along which an index runs over a range; None if there is none."""
     return d.subscripts.index(Index(r.name)) if r in d.indices else None
 
 
@@ -114,7 +114,7 @@ def _outside(
 
 
 def _reads_of(recurrence: Recurrence, tensor: str) -> Iterator[tuple[int, Read, dict[str, Expr]]]:
-    """The reads of a tensor by the members: the member, the read, and the ranges of the indices around it."""
+    """Yield the reads of a tensor by the members: the member, the read, and the ranges of the indices around it."""
     for number, d in enumerate(recurrence.members):
         for read, ranges in _reads(d.value, {r.name: r.extent for r in d.indices}):
             if read.tensor == tensor:

@@ -49,7 +49,7 @@ def update_nests(
     names: Names,
     context: Context,
 ) -> list[Stmt]:
-    """A nest for each update of a definition, in order."""
+    """Return a nest for each update of a definition, in order."""
     _, updates = layers(definition.value)
     return [_nest(u, access, mathematics(), scalars, names, context) for u in updates]
 
@@ -84,7 +84,7 @@ def _nest(
 def _loops(
     nest: Stmt, variables: Mapping[str, loop.Var], extents: Mapping[str, loop.Expr], conditions: Iterable[loop.Expr]
 ) -> Stmt:
-    """The loops around an update, each condition at the outermost at which it is decided."""
+    """Return the loops around an update, each condition at the outermost at which it is decided."""
     pending = list(dict.fromkeys(conditions))
     for name in reversed(list(variables)):
         here = [c for c in pending if variables[name].name in free_vars(c)]

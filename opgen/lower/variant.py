@@ -43,7 +43,7 @@ class Variant:
 
 
 def variants(op: OpSpec) -> Iterator[Variant]:
-    """Every variant of an op: all its types times all values of its structural attributes."""
+    """Yield every variant of an op: all its types times all values of its structural attributes."""
     attrs = structural_attrs(op)
     for types in itertools.product(*(v.allowed for v in op.type_variables)):
         for values in itertools.product(*(a.values for a in attrs)):

@@ -32,7 +32,7 @@ class AttributeRefusedError(Exception):
 
 
 def kind_of(attribute: Any) -> str:
-    """The word for an attribute's type.  Raises AttributeMalformedError."""
+    """Return the word for an attribute's type.  Raises AttributeMalformedError."""
     kinds = onnx().AttributeProto.AttributeType
     if attribute.type not in kinds.values() or attribute.type == 0:
         raise AttributeMalformedError(f"attribute '{attribute.name}' has no type")

@@ -60,7 +60,7 @@ class Backend(base.Backend):
 
     @classmethod
     def prepare(cls, model: ModelSource, device: str = "CPU", **kwargs: Any) -> Prepared:
-        """The model, ready to be run.  Raises UserError for one that cannot be, and for another device."""
+        """Return the model, ready to be run.  Raises UserError for one that cannot be, and for another device."""
         if not cls.supports_device(device):
             raise UserError(f"models run on the device 'CPU', not on {device!r}")
         loaded = load(model)
@@ -69,7 +69,7 @@ class Backend(base.Backend):
 
     @classmethod
     def run_model(cls, model: ModelSource, inputs: Any, device: str = "CPU", **kwargs: Any) -> tuple[Any, ...]:
-        """The results of a model that is run once."""
+        """Return the results of a model that is run once."""
         return cls.prepare(model, device, **kwargs).run(inputs)
 
     @classmethod
@@ -81,7 +81,7 @@ class Backend(base.Backend):
         outputs_info: Sequence[tuple[Any, tuple[int, ...]]] | None = None,
         **kwargs: Any,
     ) -> tuple[Any, ...]:
-        """The results of a single node, of opset `opset_version` (the newest)."""
+        """Return the results of a single node, of opset `opset_version` (the newest)."""
         names = list(dict.fromkeys(name for name in node.input if name))
         arrays = [np.asarray(each) for each in inputs]
         declared = [
@@ -100,7 +100,7 @@ class Backend(base.Backend):
 
 
 def _in_order(model: Outline, inputs: Any) -> list[object]:
-    """The inputs as the model takes them; those that are messages as arrays."""
+    """Return the inputs as the model takes them; those that are messages as arrays."""
     names = [i.name for i in model.inputs]
     if isinstance(inputs, Mapping):
         unknown = [name for name in inputs if name not in names]

@@ -71,7 +71,7 @@ def one_at_a_time(shared: Import, step: Step, op: Op, each: str) -> list[Step]:
 
 
 def _counted(shared: Import, ports: Interface, call: Call) -> list[Call]:
-    """A call, behind the one that works out its size, if there is one."""
+    """Return a call, behind the one that works out its size, if there is one."""
     own = next((p for p in ports.attributes.values() if p.counter), None)
     if own is None:
         return [call]
@@ -128,7 +128,7 @@ def _checked(
     inputs: list[str | None],
     attributes: dict[str, Attribute],
 ) -> Call | None:
-    """The call, if there are as many inputs and outputs as the op can have and no attribute is missing."""
+    """Return the call, if there are as many inputs and outputs as the op can have and no attribute is missing."""
     while inputs and inputs[-1] is None:
         inputs.pop()
     mistakes = [

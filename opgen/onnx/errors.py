@@ -63,7 +63,7 @@ class PackageMissingError(UserError):
 
 
 def _rows(complaints: Iterable[Complaint]) -> list[str]:
-    """A line for each reason and operator, with the first of the nodes that have it."""
+    """Return a line for each reason and operator, with the first of the nodes that have it."""
     alike: dict[tuple[str, str], list[str]] = {}
     for found in complaints:
         alike.setdefault((found.operator, found.reason), []).append(found.node)

@@ -12,17 +12,17 @@ Identifier: TypeAlias = "tuple[str, str, str]"
 
 
 def domain(name: str) -> str:
-    """A domain, the empty one for ONNX's own, which has two names."""
+    """Return a domain, the empty one for ONNX's own, which has two names."""
     return "" if name == "ai.onnx" else name
 
 
 def local_functions(proto: Any) -> dict[Identifier, Any]:
-    """The functions that a model brings with it."""
+    """Return the functions that a model brings with it."""
     return {(domain(f.domain), f.name, getattr(f, "overload", "")): f for f in proto.functions}
 
 
 def opsets(imports: Sequence[Any]) -> dict[str, int]:
-    """The version of each domain that operators are taken from."""
+    """Return the version of each domain that operators are taken from."""
     return {domain(i.domain): i.version for i in imports}
 
 
@@ -72,7 +72,7 @@ def bound_attributes(function: Any, given: Mapping[str, Any], defaults: Mapping[
 
 
 def defaults_of(name: str, version: int, of: str) -> dict[str, Any]:
-    """The defaults of the attributes of an operator of ONNX."""
+    """Return the defaults of the attributes of an operator of ONNX."""
     schema = schema_of(name, version, of)
     known = {} if schema is None else schema.attributes
     return {name: a.default_value for name, a in known.items() if a.default_value.type}

@@ -33,7 +33,7 @@ class Opened:
         return self._read(0, self.size)
 
     def digest(self) -> str:
-        """A hash of its bytes.  Raises FileRefusedError."""
+        """Return a hash of its bytes.  Raises FileRefusedError."""
         return digest(self._read, self.size)
 
     def _read(self, offset: int, count: int) -> bytes:
@@ -46,7 +46,7 @@ class Opened:
 
 
 def opened(source: str | os.PathLike[str] | bytes | bytearray | memoryview) -> Opened:
-    """A model by its path, or its bytes.  Raises FileRefusedError."""
+    """Return a model by its path, or its bytes.  Raises FileRefusedError."""
     if isinstance(source, bytes | bytearray | memoryview):
         return Opened("<bytes>", bytes(source), None)
     path = Path(source)

@@ -256,7 +256,7 @@ def _referred(attribute: Any, references: Mapping[str, Any]) -> Any | None:
 
 
 def _renamed(step: Step) -> Any:
-    """The node with the names of the whole model and no references."""
+    """Return the node with the names of the whole model and no references."""
     node = onnx().NodeProto(op_type=step.node.op_type, domain=step.node.domain, name=step.name)
     node.input.extend(name or "" for name in step.inputs)
     node.output.extend(name or "" for name in step.outputs)
@@ -268,7 +268,7 @@ def _renamed(step: Step) -> Any:
 
 
 def _output(shared: Import, scope: Scope, name: str, where: str) -> str | None:
-    """The value of an output of a graph, or None with the mistake noted."""
+    """Return the value of an output of a graph, or None with the mistake noted."""
     found = scope.get(name)
     if found is None:
         shared.malformed.append(Complaint(f"nothing makes the output '{name}' of '{where}'"))

@@ -67,7 +67,7 @@ class MisfitError(Exception):
 
 
 def spec_of(module: Module, domain: str, name: str, version: int) -> Op | None:
-    """The op of an operator of a domain in a version of it, or None."""
+    """Return the op of an operator of a domain in a version of it, or None."""
     return module.by_version(_full(domain, name), version)
 
 
@@ -83,7 +83,7 @@ def _full(domain: str, name: str) -> str:
 
 
 def interface(op: Op) -> Interface:
-    """The interface of an op."""
+    """Return the interface of an op."""
     if isinstance(op, GenericOp):
         return Interface(
             tuple(_port(i) for i in op.inputs),

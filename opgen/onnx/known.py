@@ -97,12 +97,12 @@ class KnownModel:
         return resolve(model, kinds, known)
 
     def _changed(self) -> list[str]:
-        """The files of external data that were written to since they were opened."""
+        """Return the files of external data that were written to since they were opened."""
         files = {} if self._given.folder is None else self._given.folder.files
         return sorted(name for name, file in files.items() if file.changed())
 
     def model(self) -> Model:
-        """The model, read if it is not yet.  Raises FileRefusedError if its file has changed meanwhile."""
+        """Return the model, read if it is not yet.  Raises FileRefusedError if its file has changed meanwhile."""
         from opgen.onnx.load import load_opened
 
         with self._lock:

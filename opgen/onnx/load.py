@@ -23,7 +23,7 @@ from opgen.spec.model.model import Module
 
 @cache
 def operators() -> Module:
-    """The ops of models, read once for all processes.  Raises InternalError if their specs are missing."""
+    """Return the ops of models, read once for all processes.  Raises InternalError if their specs are missing."""
     return models.load(specs_file(), specs_digest())
 
 
@@ -60,7 +60,7 @@ def _loaded(given: Source, module: Module | None) -> Model:
 
 
 def _versions(proto: Any, source: str) -> dict[str, int]:
-    """The opsets of a model.  Raises MalformedModelError and UnsupportedModelError."""
+    """Return the opsets of a model.  Raises MalformedModelError and UnsupportedModelError."""
     found = opsets(proto.opset_import)
     if len(found) < len(proto.opset_import):
         raise MalformedModelError(source, [Complaint("it names a domain of operators twice")])

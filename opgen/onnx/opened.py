@@ -65,7 +65,7 @@ class OpenFile:
 
 
 def _state(descriptor: int) -> tuple[int, int]:
-    """The size of a file, and when it was written to."""
+    """Return the size of a file, and when it was written to."""
     found = os.fstat(descriptor)
     return found.st_size, found.st_mtime_ns
 

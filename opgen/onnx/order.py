@@ -9,7 +9,7 @@ from opgen.onnx.package import onnx
 
 
 def graphs_in(node: Any) -> Iterator[Any]:
-    """The graphs among a node's attributes."""
+    """Yield the graphs among a node's attributes."""
     for attribute in node.attribute:
         if attribute.type == onnx().AttributeProto.GRAPH:
             yield attribute.g
@@ -17,7 +17,7 @@ def graphs_in(node: Any) -> Iterator[Any]:
 
 
 def taken(node: Any) -> set[str]:
-    """The names that a node takes from around it, those that graphs inside it take among them."""
+    """Return the names that a node takes from around it, those that graphs inside it take among them."""
     found = {name for name in node.input if name}
     for graph in graphs_in(node):
         found |= outer_names(graph)
@@ -25,7 +25,7 @@ def taken(node: Any) -> set[str]:
 
 
 def outer_names(graph: Any) -> set[str]:
-    """The names that a graph inside a node takes from around it."""
+    """Return the names that a graph inside a node takes from around it."""
     own = {i.name for i in graph.input} | {i.name for i in graph.initializer}
     own |= {name for node in graph.node for name in node.output}
     used = {name for node in graph.node for name in taken(node)} | {o.name for o in graph.output}
@@ -74,7 +74,7 @@ def _sorted(before: Sequence[set[int]]) -> Iterable[int]:
 
 
 def _circle(before: Sequence[set[int]], start: int, placed: set[int]) -> set[int]:
-    """The positions of one circle that is reached backwards from a node that cannot be placed."""
+    """Return the positions of one circle that is reached backwards from a node that cannot be placed."""
     seen: dict[int, int] = {}
     here = start
     while here not in seen:

@@ -14,7 +14,7 @@ OLDEST = 7
 
 @cache
 def onnx() -> Any:
-    """The package.  Raises PackageMissingError."""
+    """Return the package.  Raises PackageMissingError."""
     try:
         for part in ("onnx.defs", "onnx.helper", "onnx.shape_inference"):
             import_module(part)
@@ -34,5 +34,5 @@ def parse_error() -> type[Exception]:
 
 
 def newest() -> int:
-    """The newest opset that the package knows."""
+    """Return the newest opset that the package knows."""
     return int(onnx().defs.onnx_opset_version())

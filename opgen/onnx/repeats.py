@@ -95,7 +95,7 @@ def _made(shared: Import, step: Step, found: Repeat) -> Repeat:
 
 
 def _for_each(shared: Import, one: Repeat) -> Repeat:
-    """The same for each element of a batch, which is the first axis of all that it takes and gives."""
+    """Return the same for each element of a batch, which is the first axis of all that it takes and gives."""
     outside = (*one.states, *(name for name, _ in one.sliced))
     given = tuple(shared.values.free(f"{one.name}/{name}") for name in outside)
     results = tuple(shared.values.free(f"{one.name}/result") for _ in one.outputs)
@@ -124,7 +124,7 @@ def _along(shared: Import, step: Step, count: int, axes: str, directions: str) -
 
 
 def _numbers(shared: Import, step: Step, count: int, name: str) -> list[int]:
-    """An attribute that is a number for each tensor; 0 if it is absent."""
+    """Return an attribute that is a number for each tensor; 0 if it is absent."""
     if name not in step.attributes:
         return [0] * count
     value = value_of(step.attributes[name], shared.folder)
@@ -147,7 +147,7 @@ def given_types(
 
 
 def result_types(known: Mapping[str, Any], step: Step, body: Model, found: Repeat) -> Iterator[tuple[str, Any]]:
-    """The scalar types of the results of all runs."""
+    """Yield the scalar types of the results of all runs."""
     made = body.outputs[1:] if found.counted else body.outputs
     for outside, inside in zip(found.outputs, made, strict=True):
         if outside is not None and inside in known:
@@ -155,7 +155,7 @@ def result_types(known: Mapping[str, Any], step: Step, body: Model, found: Repea
 
 
 def _scalar(kind: Any) -> Any:
-    """The type of a tensor without its shape."""
+    """Return the type of a tensor without its shape."""
     made = onnx().TypeProto()
     made.tensor_type.elem_type = kind.tensor_type.elem_type
     return made

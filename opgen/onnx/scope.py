@@ -67,14 +67,14 @@ class Import:
     _interfaces: dict[int, Interface] = field(default_factory=dict)
 
     def interface(self, op: Op) -> Interface:
-        """The interface of an op of the module, made once."""
+        """Return the interface of an op of the module, made once."""
         found = self._interfaces.get(id(op))
         if found is None:
             found = self._interfaces[id(op)] = interface(op)
         return found
 
     def node_name(self, wanted: str, written: bool = False) -> str:
-        """A name that no node has yet; `written`: of a node of a function.  Raises TooManyNodesError."""
+        """Return a name that no node has yet; `written`: of a node of a function.  Raises TooManyNodesError."""
         self.left -= 1
         self.left_in_functions -= written
         if self.left < 0:
@@ -124,7 +124,7 @@ class Step:
         return operator_of(self.node)
 
     def complaint(self, reason: str) -> Complaint:
-        """A complaint about the node."""
+        """Return a complaint about the node."""
         return Complaint(reason, self.name, self.operator)
 
 

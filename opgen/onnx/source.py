@@ -36,12 +36,12 @@ def read(source: ModelSource) -> Source:
 
 
 def parsed(given: Opened) -> Source:
-    """The message that bytes hold.  Raises MalformedModelError, FileRefusedError."""
+    """Return the message that bytes hold.  Raises MalformedModelError, FileRefusedError."""
     return Source(_parsed(given.content(), given.name), given.name, given.folder)
 
 
 def _parsed(data: bytes, name: str) -> Any:
-    """The message that bytes hold."""
+    """Return the message that bytes hold."""
     message = onnx().ModelProto  # first of all: without the package there is no error to catch either
     try:
         proto = message.FromString(data)
@@ -51,7 +51,7 @@ def _parsed(data: bytes, name: str) -> Any:
 
 
 def _checked(proto: Any, name: str) -> Any:
-    """The message, if it has a graph and its texts are texts."""
+    """Return the message, if it has a graph and its texts are texts."""
     torn = [f"the text of a field '{field}' is not UTF-8: {value[:40]!r}" for field, value in torn_text(proto)]
     if not proto.HasField("graph"):
         torn.append("it holds no graph")

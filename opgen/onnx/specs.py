@@ -13,7 +13,7 @@ _FILE = "onnx/onnx_ops.op"
 
 
 def specs_file() -> Path:
-    """The file.  Raises InternalError if it is missing."""
+    """Return the file.  Raises InternalError if it is missing."""
     here = shipped()
     if here is None or not (here / _FILE).is_file():
         raise InternalError(f"the specs of ONNX's operators are missing: {_FILE}")
@@ -22,7 +22,7 @@ def specs_file() -> Path:
 
 @functools.cache
 def specs_digest() -> str:
-    """The sha256 of the specs that come with opgen."""
+    """Return the sha256 of the specs that come with opgen."""
     digest = hashlib.sha256()
     for path in sorted(specs_file().parents[1].rglob("*.op")):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")

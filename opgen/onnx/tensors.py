@@ -37,7 +37,7 @@ def scalar_type(code: int) -> DType:
 
 
 def array(tensor: Any, folder: Folder | None) -> Array:
-    """The elements of a `TensorProto`.  Raises TensorError and TensorRefusedError."""
+    """Return the elements of a `TensorProto`.  Raises TensorError and TensorRefusedError."""
     dtype = scalar_type(tensor.data_type)
     shape = tuple(tensor.dims)
     if len(shape) > _RANK or any(size < 0 for size in shape):
@@ -73,7 +73,7 @@ def _unpacked(stored: Array, width: int, count: int) -> Array:
 
 
 def _decided(found: Array, dtype: DType) -> Array:
-    """The elements; of a bool each is 0 or 1."""
+    """Return the elements; of a bool each is 0 or 1."""
     return found.view(np.uint8) != 0 if dtype.kind == "bool" else found
 
 

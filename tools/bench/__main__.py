@@ -149,7 +149,7 @@ def reported() -> Iterator[None]:
 
 
 def sit(options: sitting.Options, pythons: Sequence[str], earlier: Path | None) -> Results:
-    """The sitting's results, joined to those of an earlier file if there is one."""
+    """Return the sitting's results, joined to those of an earlier file if there is one."""
     warn(max(options.threads))
     before = read_json(earlier) if earlier is not None and earlier.exists() else None
     results = sitting.run(options, find(pythons, os.environ.get(VARIABLE, "")))
@@ -173,7 +173,7 @@ def finish(console: Console, results: Results, output: Path | None, picture: Pat
 
 
 def explained_cases(table: Sequence[Layer], source: str, place: str, choice: Choice) -> list[Case]:
-    """The cases of `LAYER/DIRECTION`."""
+    """Return the cases of `LAYER/DIRECTION`."""
     layer, _, direction = place.partition("/")
     if direction not in DIRECTIONS:
         raise click.UsageError(f"--explain: expected LAYER/{'|'.join(DIRECTIONS)}, given '{place}'")

@@ -27,7 +27,7 @@ class Change:
 
 
 def changes(old: Results, new: Results) -> list[Change]:
-    """The rows that both runs have, the greatest loss first."""
+    """Return the rows that both runs have, the greatest loss first."""
     before = {row.key: row for row in old.rows}
     found = []
     for row in new.rows:

@@ -31,7 +31,7 @@ class WorkerError(Exception):
 
 
 def places(threads: int) -> list[int]:
-    """The processors for that many threads, the same for every contestant: the last of those we may use."""
+    """Return the processors for that many threads, the same for every contestant: the last of those we may use."""
     if not hasattr(os, "sched_getaffinity"):
         return []
     return sorted(os.sched_getaffinity(0))[-threads:]
@@ -153,15 +153,15 @@ class Contestant:
 
 
 def own_worker(module: Path, threads: int = 1, root: Path = ROOT) -> Worker:
-    """The generated module of a checkout, in this interpreter."""
+    """Return the generated module of a checkout, in this interpreter."""
     return Worker(sys.executable, "opgen_worker", threads, str(module.resolve()), root=root)
 
 
 def limits_worker(threads: int = 1) -> Worker:
-    """The machine's limits, as a contestant that is measured in the others' turns."""
+    """Return the machine's limits, as a contestant that is measured in the others' turns."""
     return Worker(sys.executable, "limits_worker", threads)
 
 
 def peer_worker(peer: Peer, threads: int) -> Worker:
-    """A library in the interpreter that has it."""
+    """Return a library in the interpreter that has it."""
     return Worker(peer.python, peer.script, threads)

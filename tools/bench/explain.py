@@ -30,7 +30,7 @@ class Explanation:
 
     @property
     def binding(self) -> Limit:
-        """The resource that takes longest."""
+        """Return the resource that takes longest."""
         return nearest(self.limits)
 
 

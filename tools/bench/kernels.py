@@ -33,7 +33,7 @@ def _module(specs: Path) -> Module:
 
 
 def request_of(case: Case, specs: Path = SPECS) -> Compilation:
-    """The request for the kernel that the case's call takes on this machine."""
+    """Return the request for the kernel that the case's call takes on this machine."""
     module = _module(specs)
     op = module.op(OPS[case.kind, case.direction])
     first = case.data_format == "NCHW"

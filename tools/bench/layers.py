@@ -142,13 +142,13 @@ class Choice:
 
 
 def read_layers(path: Path) -> list[Layer]:
-    """The layers of a file."""
+    """Return the layers of a file."""
     layers: list[Layer] = json.loads(path.read_text(encoding="utf-8"))["layers"]
     return layers
 
 
 def read_cases(path: Path, choice: Choice, names: tuple[str, ...] = ()) -> list[Case]:
-    """The layers of a file in each combination chosen; only those named, if any are."""
+    """Return the layers of a file in each combination chosen; only those named, if any are."""
     return cases_of(read_layers(path), choice, names, str(path))
 
 

@@ -46,14 +46,14 @@ class Limits:
         return computing if case.kind == "dense" else max(computing, case.bytes / self.bytes)
 
     def seconds_in_memory(self, case: Case) -> float | None:
-        """The least time of a depthwise case whose tensors the last cache cannot hold from call to call."""
+        """Return the least time of a depthwise case whose tensors the last cache cannot hold from call to call."""
         if case.kind == "dense" or not 0 < self.cache < case.bytes:
             return None
         return max(self.seconds(case), case.bytes / self.memory)
 
 
 def measure(threads: int) -> Limits:
-    """The limits of that many threads together."""
+    """Return the limits of that many threads together."""
     loops, machine = Loops(threads), toolchain.host().machine
     at_best = pace(threads, {VARIANTS[0]: _least(loops.multiply), VARIANTS[1]: _least(loops.read)})
     size = min(2 * machine.l3.size, own.LARGEST)
@@ -91,11 +91,11 @@ class Loops:
         return self._together(lambda _: self._multiply(ROUNDS))
 
     def read(self) -> float:
-        """Each thread reads its array once; the seconds that they took."""
+        """Let each thread read its array once; return the seconds that they took."""
         return self._together(lambda number: self._read(self._arrays[number].address, self._size, 1))
 
     def _together(self, work: Callable[[int], object]) -> float:
-        """The seconds in which all threads, started at once, do their work (which releases Python's lock)."""
+        """Return the seconds in which all threads, started at once, do their work (which releases Python's lock)."""
         gate = threading.Barrier(self._threads)
         spans: list[tuple[float, float]] = []
 

@@ -55,7 +55,7 @@ class Row:
 
     @property
     def ratio(self) -> float | None:
-        """The peer's time over ours: above 1, ours is faster."""
+        """Return the peer's time over ours: above 1, ours is faster."""
         if len(self.seconds) < 2:
             return None
         own, peer = self.seconds.values()
@@ -65,7 +65,7 @@ class Row:
 def compare(
     folder: Path, names: Sequence[str], found: Found, threads: int, rounds: int, seed: int, tell: Callable[[str], None]
 ) -> list[Row]:
-    """Every model of the folder (or those named) at each of its sizes; FileNotFoundError if one is missing."""
+    """Return every model of the folder (or those named) at each of its sizes; FileNotFoundError if one is missing."""
     peer = next((p for p in found.peers if p.title == PEER), None)
     rows: list[Row] = []
     for manifest in read_all(folder, names):
@@ -127,7 +127,7 @@ def show_changing(console: Console, rows: Sequence[Row]) -> bool:
 
 
 def of_model(folder: Path, manifest: Manifest, peer: Peer | None, threads: int, rounds: int, seed: int) -> list[Row]:
-    """A model, in processes of its own."""
+    """Return a model, in processes of its own."""
     with ExitStack() as stack:
         workers = {"opgen": Worker(sys.executable, "model_worker", threads, limit=LIMIT)}
         if peer is not None:

@@ -68,7 +68,7 @@ def _median(runs: Sequence[dict[str, float]], key: str) -> float:
 
 
 def commands(repeats: int) -> list[Overhead]:
-    """The commands a person waits for."""
+    """Measure the commands a person waits for."""
     with tempfile.TemporaryDirectory() as folder:
         generate = _command(["generate", str(ROOT / "specs"), "-o", folder], repeats)
     return [

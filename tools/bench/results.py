@@ -68,11 +68,11 @@ class Results:
     absent: dict[str, str] = field(default_factory=dict)
 
     def least(self, row: Row) -> float:
-        """The least seconds that the machine needs for a row."""
+        """Return the least seconds that the machine needs for a row."""
         return self.limit(row).seconds(row.case)
 
     def least_meanwhile(self, row: Row) -> float:
-        """The least seconds that the machine needed for a row at the pace at which it ran meanwhile."""
+        """Return the least seconds that the machine needed for a row at the pace at which it ran meanwhile."""
         return (row.pace or self.limit(row)).seconds(row.case)
 
     def limit(self, row: Row) -> Limits:

@@ -83,7 +83,7 @@ def _take_turns(ready: dict[str, Contestant], refused: dict[str, str], rounds: i
 
 
 def _spread(times: list[float]) -> float:
-    """The distance of the quartiles over the median."""
+    """Return the distance of the quartiles over the median."""
     if len(times) < 2:
         return 0.0
     low, middle, high = statistics.quantiles(times, n=4)

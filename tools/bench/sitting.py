@@ -64,7 +64,7 @@ def team(module: Path, found: Found, threads: int) -> Iterator[Team]:
 
 
 def run(options: Options, found: Found) -> Results:
-    """The sitting, with progress on stderr."""
+    """Return the sitting, with progress on stderr."""
     columns = (SpinnerColumn(), TextColumn("{task.completed}/{task.total} {task.description}"), TimeElapsedColumn())
     rows: list[Row] = []
     extra: list[Overhead] = []

@@ -17,12 +17,12 @@ def speedup(row: Row, own: str, peer: str) -> float | None:
 
 
 def best_peer(row: Row, peers: Sequence[str]) -> str | None:
-    """The fastest peer of a row, if any did it."""
+    """Return the fastest peer of a row, if any did it."""
     return min((p for p in peers if p in row.seconds), key=row.seconds.__getitem__, default=None)
 
 
 def against_best(row: Row, own: str, peers: Sequence[str]) -> float | None:
-    """The speed against the row's best peer; 0 if we could not do it at all, None if no peer did it."""
+    """Return the speed against the row's best peer; 0 if we could not do it at all, None if no peer did it."""
     if own not in row.seconds:
         return 0.0
     best = best_peer(row, peers)
@@ -40,7 +40,7 @@ def share_meanwhile(results: Results, row: Row) -> float | None:
 
 
 def worst_first(results: Results) -> list[Row]:
-    """The rows, those that lose most to their best peer first; without peers, those farthest from the limit."""
+    """Return the rows, those that lose most to their best peer first; without peers, those farthest from the limit."""
 
     def rank(row: Row) -> tuple[float, float]:
         ratio = against_best(row, results.own, results.peers)
@@ -50,7 +50,7 @@ def worst_first(results: Results) -> list[Row]:
 
 
 def losses(results: Results) -> list[Row]:
-    """Every row in which some peer is faster, or that we could not do; worst first."""
+    """Return every row in which some peer is faster, or that we could not do; worst first."""
     ratios = ((row, against_best(row, results.own, results.peers)) for row in worst_first(results))
     return [row for row, ratio in ratios if ratio is not None and ratio < 1]
 

@@ -66,7 +66,7 @@ def main(kinds: tuple[str, ...], cases: int, seed: int, over: float, fail: float
 
 
 def tried(kind: str, seed: int) -> Found:
-    """The ratio of a case: the least of three if it is large."""
+    """Return the ratio of a case: the least of three if it is large."""
     again = f"python -m tools.cliffs {kind} --cases 1 --seed {seed}"
     try:
         pair = _pair(kind, seed)

@@ -108,7 +108,7 @@ op Split {{
 
 
 def sums_of_sums(rng: random.Random) -> Pair:
-    """A sum over two dimensions, one of them not next to the other, at once or one after the other."""
+    """Return a sum over two dimensions, one of them not next to the other, at once or one after the other."""
     spaces = [rng.choice([3, 8, 20, 64, 100]) for _ in range(4)]
     kept = sorted(rng.sample(range(4), 2))
     names, sizes = "abcd", ", ".join(f"n{k}" for k in range(4))

@@ -22,7 +22,7 @@ def onnx() -> Any:
 
 
 def fused(rng: random.Random) -> Pair:
-    """A chain of operators as one captured function, and each captured by itself."""
+    """Return a chain of operators as one captured function, and each captured by itself."""
     maps = (1, rng.choice([8, 16, 24]), rng.choice([14, 28, 33]), rng.choice([14, 28, 32]))
     x, steps, extras = drawn(rng, *maps), list[Step](), list[list[Array]]()
     shape: tuple[int, ...] = maps
@@ -49,7 +49,7 @@ def _alone(run: Callable[..., Any], count: int) -> Callable[..., Any]:
 
 
 def _composed(steps: Sequence[Callable[..., Any]], counts: Sequence[int]) -> Callable[..., Any]:
-    """A function of a tensor and of all extra ones, with as many parameters."""
+    """Return a function of a tensor and of all extra ones, with as many parameters."""
     names = [f"a{n}" for n in range(sum(counts))]
 
     def run(x: Any, *extra: Any) -> Any:

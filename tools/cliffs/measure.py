@@ -12,7 +12,7 @@ TURNS = 5
 
 
 def in_turns(first: Callable[[], object], second: Callable[[], object], turns: int = TURNS) -> tuple[float, float]:
-    """The median seconds of each call, made in turns."""
+    """Return the median seconds of each call, made in turns."""
     calls = (first, second)
     counts = []
     for call in calls:

@@ -33,7 +33,7 @@ Maker = Callable[[random.Random], Pair]
 
 
 def loaded(text: str) -> Any:
-    """The ops of a spec's text."""
+    """Return the ops of a spec's text."""
     with tempfile.TemporaryDirectory(prefix="opgen-cliffs-") as folder:
         path = Path(folder, "cliff.op")
         path.write_text(text, encoding="utf-8")
@@ -46,7 +46,7 @@ def drawn(rng: random.Random, *shape: int) -> Array:
 
 
 def of_ops(text: str, about: str, inputs: Sequence[Array], attrs: Mapping[str, int] | None = None) -> Pair:
-    """The ops `Natural` and `Split` of a spec, called with the same inputs."""
+    """Return the ops `Natural` and `Split` of a spec, called with the same inputs."""
     ops, given = loaded(text), dict(attrs or {})
     return Pair(
         about,

@@ -11,7 +11,7 @@ from tools.cliffs.pairs import Call, Maker, Pair, drawn
 
 
 def convolution(rng: random.Random) -> Pair:
-    """A convolution, channels first, and one over maps with one row more."""
+    """Return a convolution, channels first, and one over maps with one row more."""
     taps = rng.choice([(1, 1), (3, 3), (5, 5), (1, 7), (4, 6)])
     channels, out = rng.choice([3, 8, 16, 32, 48, 64]), rng.choice([8, 16, 24, 64, 96])
     height, width, stride = rng.randint(taps[0] + 8, 60), rng.randint(taps[1] + 8, 60), rng.choice([1, 1, 2])
@@ -25,7 +25,7 @@ def convolution(rng: random.Random) -> Pair:
 
 
 def product(rng: random.Random) -> Pair:
-    """A product of matrices, and one with one row, column or term more."""
+    """Return a product of matrices, and one with one row, column or term more."""
     sizes = [rng.choice([rng.randint(1, 40), rng.randint(40, 300), 128, 256]) for _ in range(3)]
     axis = rng.randrange(3)
     other = [n + (k == axis) for k, n in enumerate(sizes)]

@@ -59,7 +59,7 @@ def main(output: Path, row: Path | None, module: Path, scale: int) -> None:
 
 
 def load(module: Path) -> dict[str, Op]:
-    """The generated module's functions by name."""
+    """Return the generated module's functions by name."""
     sys.path.insert(0, str(module.resolve().parent))
     return dict(vars(importlib.import_module(module.stem)))
 
@@ -72,7 +72,7 @@ def photo_or_exit() -> npt.NDArray[np.float64]:
 
 
 def apply(ops: dict[str, Op], photo: npt.NDArray[np.float64]) -> tuple[list[tuple[str, Array]], list[Agreement]]:
-    """The panels of the picture, and the agreement of every effect in every type."""
+    """Return the panels of the picture, and the agreement of every effect in every type."""
     functions = {"dense": ops["conv2d"], "channelwise": ops["depthwise_conv2d_native"]}
     panels: list[tuple[str, Array]] = [("the photograph", photo)]
     rows = {(op, dtype): Agreement(function.__name__, dtype, "photograph")

@@ -36,7 +36,7 @@ class Agreement:
 
 
 def relative_error(result: Array, expected: Sums, dtype: str, roundings: int = 8) -> float:
-    """The largest |result - value| over u * |value| + roundings * ua * (the sum of the terms' absolute values).
+    """Return the largest |result - value| over u * |value| + roundings * ua * (the sum of the terms' absolute values).
 
     u is the unit roundoff of `dtype`, ua that of the type in which its sums are accumulated.  Among denormals, which
     are equally far apart, half that distance replaces u * |value|.  A sum of n terms makes n roundings; for random

@@ -40,12 +40,12 @@ class Effect:
         return math.prod(int(n) for n in sizes)
 
     def images(self, photo: Array) -> Array:
-        """The photograph [height, width, channels] as a batch of one in this effect's format."""
+        """Return the photograph [height, width, channels] as a batch of one in this effect's format."""
         batch = photo[np.newaxis]
         return np.ascontiguousarray(batch.transpose(0, 3, 1, 2)) if self.data_format == "NCHW" else batch
 
     def call(self) -> reference.Call:
-        """The same call, as the float64 reference takes it."""
+        """Return the same call, as the float64 reference takes it."""
         return reference.Call(
             self._spatial(self.stride), self._spatial(self.dilation), self.padding, (), self.data_format
         )
@@ -61,7 +61,7 @@ class Effect:
 
 
 def gaussian(size: int) -> npt.NDArray[np.float64]:
-    """A bell of that width, with sum 1."""
+    """Return a bell of that width, with sum 1."""
     row = np.exp(-0.5 * (np.linspace(-2, 2, size) ** 2))
     bell: npt.NDArray[np.float64] = np.outer(row, row)
     bell /= bell.sum()
@@ -75,7 +75,7 @@ SEPIA = np.array([[0.393, 0.769, 0.189], [0.349, 0.686, 0.168], [0.272, 0.534, 0
 
 
 def effects() -> list[Effect]:
-    """All of them, in the order drawn."""
+    """Return all of them, in the order drawn."""
     each = np.ones((1, 1, 3, 1))
     ring = np.full((3, 3), 1 / 9)
     return [

@@ -13,7 +13,7 @@ Array = npt.NDArray[Any]
 
 
 def photograph() -> npt.NDArray[np.float64]:
-    """The portrait of Grace Hopper that matplotlib ships: [height, width, 3] in 0..1."""
+    """Return the portrait of Grace Hopper that matplotlib ships: [height, width, 3] in 0..1."""
     from matplotlib.cbook import get_sample_data
     from PIL import Image
 

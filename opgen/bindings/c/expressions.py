@@ -129,7 +129,7 @@ class CPrinter(Printer):
         return f"{self._helper}_whole({self._math}, {value}, {rounding})"
 
     def _within_or(self, e: Expr) -> str:
-        """An operand of `||`: one of `&&` has parentheses, as compilers ask for."""
+        """Return an operand of `||`: one of `&&` has parentheses, as compilers ask for."""
         return self.text(e, NOT if isinstance(e, Operation) and e.op == "and" else OR)
 
     def function_like(self, e: Operation) -> str:
@@ -165,7 +165,7 @@ class CPrinter(Printer):
 
 
 def integer(value: int) -> str:
-    """An integer literal of 64 bits."""
+    """Return an integer literal of 64 bits."""
     if value == -(2**63):
         return "INT64_MIN"
     if value == 2**63 - 1:
@@ -174,7 +174,7 @@ def integer(value: int) -> str:
 
 
 def number(value: float) -> str:
-    """A floating literal."""
+    """Return a floating literal."""
     if value != value:
         return "NAN"
     if value in (float("inf"), float("-inf")):

@@ -43,12 +43,12 @@ class OpHeader:
 
     @property
     def functions(self) -> tuple[Function, ...]:
-        """All that are exported."""
+        """Return all that are exported."""
         plain = (self.run, self.shape, self.workspace, self.with_workspace)
         return (*((self.init,) if self.fields else ()), *plain, *(self.told(f) for f in plain))
 
     def told(self, plain: Function) -> Function:
-        """The same call with its message in the caller's memory."""
+        """Return the same call with its message in the caller's memory."""
         names = {
             self.run.name: self.names.with_message,
             self.shape.name: self.names.shape_with_message,
@@ -59,7 +59,7 @@ class OpHeader:
 
     @property
     def attributes(self) -> Struct:
-        """The struct of attributes."""
+        """Return the struct of attributes."""
         return Struct(self.names.attrs, tuple(f.declaration for f in self.fields))
 
 
@@ -81,7 +81,7 @@ class HeaderView:
 
     @property
     def interface(self) -> Interface:
-        """All that callers are compiled against."""
+        """Return all that callers are compiled against."""
         numbers = (Enumerator("MAX_RANK", self.rank), Enumerator("MESSAGE_SIZE", self.message_size))
         attributes = [op.attributes for op in self.ops if op.fields]
         functions = (f for op in self.ops for f in op.functions)
@@ -93,7 +93,7 @@ class HeaderView:
 
 
 def header_view(module: Module, prefix: str, source: str) -> HeaderView:
-    """The view of a module's header."""
+    """Return the view of a module's header."""
     ranks = [o.rank for op in module.ops for o in (*op.outputs, *op.tensors)]
     return HeaderView(
         prefix=prefix,
@@ -184,7 +184,7 @@ def _op(op: OpSpec, prefix: str) -> OpHeader:
 
 
 def _fields(op: OpSpec, names: OpNames) -> Iterator[FieldView]:
-    """Each takes 8 bytes, so that a struct that ends earlier has another size; booleans are integers for that."""
+    """Yield fields of 8 bytes each, so that a struct that ends earlier has another size; booleans are integers."""
     if op.attrs:
         yield FieldView(f"size_t {STRUCT_SIZE};", (f"sizeof ({names.attrs}): see {names.attrs_default}.",))
     for attr in op.attrs:

@@ -51,7 +51,7 @@ class Function:
 
     @property
     def text(self) -> str:
-        """The declaration on one line."""
+        """Return the declaration on one line."""
         return f"{self._head}({', '.join(self._taken)});"
 
     def declared(self, api: str) -> str:
@@ -86,7 +86,7 @@ class Interface:
 
     @property
     def version(self) -> str:
-        """The number as C has it."""
+        """Return the number as C has it."""
         return f"UINT64_C(0x{self.number:016x})"
 
     def _lines(self) -> Iterable[str]:
@@ -97,5 +97,5 @@ class Interface:
 
 
 def message_parameters(size: str = "message_size") -> tuple[str, str]:
-    """The last parameters of a function that writes its message into the caller's memory."""
+    """Return the last parameters of a function that writes its message into the caller's memory."""
     return "char *message", f"size_t {size}"

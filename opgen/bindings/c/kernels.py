@@ -89,7 +89,7 @@ def serving(kernel: Kernel, level: str, available: Sequence[str]) -> str:
 
 
 def task(kernel: Kernel, target: str, prefix: str) -> Task:
-    """The task for a kernel; equal kernels have equal tasks."""
+    """Return the task for a kernel; equal kernels have equal tasks."""
     plain = canonical(kernel)
     digest = hashlib.sha256(print_kernel(plain).encode()).hexdigest()[:16]
     symbol = f"{prefix}_k_{digest}_{target.replace('-', '_')}"
@@ -97,7 +97,7 @@ def task(kernel: Kernel, target: str, prefix: str) -> Task:
 
 
 def specialised(module: Module, kernels: Sequence[VariantView], first: Mapping[str, int], special: Special) -> Bound:
-    """The kernel for one call.  Raises UserError if the call is wrong."""
+    """Return the kernel for one call.  Raises UserError if the call is wrong."""
     op = module.op(special.op)
     call = solve(op, module, special.shapes, special.sizes, special.attrs)
     words = {a.name: call.attrs[a.name] for a in structural_attrs(op)}
@@ -116,7 +116,7 @@ def specialised(module: Module, kernels: Sequence[VariantView], first: Mapping[s
 def partly_bound(
     op: OpSpec, kernels: Sequence[VariantView], first: int, specialization: Specialization
 ) -> Iterator[Bound]:
-    """The kernels that a specialization declares: one for each variant of the op that it leaves open.
+    """Yield the kernels that a specialization declares: one for each variant of the op that it leaves open.
 
     Raises UserError if no call can have the values.
     """

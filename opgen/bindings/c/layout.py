@@ -29,7 +29,7 @@ def _fit(line: str) -> Iterator[str]:
 
 
 def _fit_comment(line: str, margin: str) -> Iterator[str]:
-    """A comment of one line over several."""
+    """Yield a comment of one line over several."""
     opening, *words = line.split()
     current = f"{margin}{opening}"
     for word in words:

@@ -113,7 +113,7 @@ class LibraryView:
 
 
 def library_view(module: Module, prefix: str, source: str) -> LibraryView:
-    """The view of a module's glue."""
+    """Return the view of a module's glue."""
     check_prefix(prefix)
     check_lists(module)
     refuse_clashes(module, prefix)
@@ -246,7 +246,7 @@ def _elements(op: OpSpec, printer: CPrinter, check: ElementCheck) -> ElementsVie
 
 
 def _typed(found: Sequence[VariantView], arguments: tuple[Expr, ...]) -> Iterator[tuple[Expr, bool]]:
-    """A list's expressions, and whether each is a floating parameter."""
+    """Yield a list's expressions, and whether each is a floating parameter."""
     kernel = next(v.lowered.kernel for v in found if v.lowered.arguments == arguments)
     for e, parameter in zip(arguments, kernel.parameters, strict=True):
         yield e, parameter.dtype.is_float
@@ -259,7 +259,7 @@ def _word(scope: OpScope, printer: CPrinter, e: Expr, is_float: bool) -> Word:
 
 
 def _pick(scope: OpScope) -> str:
-    """The number of the variant of a call, counted as `opgen.lower.variants` does."""
+    """Return the number of the variant of a call, counted as `opgen.lower.variants` does."""
     text = "0"
     for v in scope.op.type_variables:
         text = _digit(text, f"{_positions(scope, v.name)}[call->{scope.types[v.name]}]", len(v.allowed))

@@ -19,7 +19,7 @@ class LimitsView:
 
 
 def limits_view(helper: str, static: str, found: Sequence[Limits], floats: Sequence[Sequence[bool]]) -> LimitsView:
-    """The tables for the limits of an op's variants; `floats` marks a kernel's floating parameters."""
+    """Return the tables for the limits of an op's variants; `floats` marks a kernel's floating parameters."""
     numbers: dict[tuple[Limits, tuple[bool, ...]], int] = {}
     chosen = [numbers.setdefault((x, tuple(f)), len(numbers)) for x, f in zip(found, floats, strict=True)]
     lines: list[str] = []

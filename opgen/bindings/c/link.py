@@ -34,7 +34,7 @@ class Tools:
 
     @staticmethod
     def cross(architecture: str) -> Tools | None:
-        """The tools for another architecture by their customary names, or None where they are not installed."""
+        """Return the tools for another architecture by their customary names, or None where they are not installed."""
         cc, ar = f"{architecture}-linux-gnu-gcc", f"{architecture}-linux-gnu-ar"
         return Tools((cc,), ar) if shutil.which(cc) and shutil.which(ar) else None
 
@@ -50,7 +50,7 @@ def run(command: Sequence[str], folder: Path) -> None:
 
 
 def compile_sources(tools: Tools, sources: Sequence[Path], folder: Path, jobs: int) -> list[Path]:
-    """Each C source to an object file in a folder."""
+    """Compile each C source to an object file in a folder; return the object files."""
     targets = [folder / f"{s.stem}.o" for s in sources]
     commands = [[*tools.cc, *FLAGS, "-c", str(s), "-o", str(t)] for s, t in zip(sources, targets, strict=True)]
     with ThreadPoolExecutor(max(1, jobs)) as pool:

@@ -64,5 +64,5 @@ def has_length(attr: Attr) -> bool:
 
 
 def spellings(attr: Attr) -> tuple[str, ...]:
-    """The attribute's name, and its alias if it has one."""
+    """Return the attribute's name, and its alias if it has one."""
     return (attr.name,) if attr.alias is None else (attr.name, attr.alias)

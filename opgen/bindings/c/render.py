@@ -48,7 +48,7 @@ class KernelTable:
 
 
 def render_header(module: Module, prefix: str | None = None, source: str | None = None) -> str:
-    """The C header of a module; `prefix` (the module's name if not given) begins every name."""
+    """Return the C header of a module; `prefix` (the module's name if not given) begins every name."""
     view = header_view(module, prefix or module.name, source or f"{module.name}.op")
     return environment.get_template("library.h.jinja").render(v=view)
 
@@ -82,7 +82,7 @@ def render_sources(view: LibraryView, module: Module, table: KernelTable) -> dic
 
 
 def render_kernels(view: LibraryView, table: KernelTable) -> str:
-    """The source that holds the table of kernels."""
+    """Return the source that holds the table of kernels."""
     general = len(view.kernels)
     rooms = {symbol: f"room_{i}" for i, symbol in enumerate(table.rooms)}
     smalls = {symbol: f"small_{i}" for i, symbol in enumerate(table.smalls)}

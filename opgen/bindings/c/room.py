@@ -33,7 +33,7 @@ def room_lines(heap: Heap, given: Sequence[Parameter], helper: str) -> list[str]
 
 
 def integer_text(e: Expr, parameters: Mapping[str, str], helper: str) -> str | None:
-    """An integer expression over the kernel's parameters; None if it is over anything else."""
+    """Return an integer expression over the kernel's parameters; None if it is over anything else."""
     match e:
         case Const():
             return str(int(e.value))

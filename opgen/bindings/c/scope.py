@@ -34,7 +34,7 @@ class LibraryScope:
         self.functions = {f.name: self.names.fresh(f"shape_{f.name}") for f in module.functions}
 
     def constant(self, owner: str, word: str) -> str:
-        """The enumerator for a word of an enumeration that `owner` has."""
+        """Return the enumerator for a word of an enumeration that `owner` has."""
         return f"{owner}_is_{re.sub('[^A-Za-z0-9_]', '_', word)}"
 
     def enum_argument(self, op: OpScope | None, function: str, position: int, a: EnumArgument) -> str:
@@ -78,7 +78,7 @@ class OpScope:
         self.outputs = {o.name: fields.fresh(f"{o.name}_shape") for o in op.outputs}
 
     def field_name(self, name: str) -> str:
-        """The field of an attribute or symbol."""
+        """Return the field of an attribute or symbol."""
         return self._fields[name]
 
     def field(self, name: str) -> str:
@@ -130,5 +130,5 @@ class OpScope:
         )
 
     def layout_attrs(self) -> list[Attr]:
-        """The layouts that something is in the order of."""
+        """Return the layouts that something is in the order of."""
         return [a for a in self.op.attrs if a.kind == "layout"]

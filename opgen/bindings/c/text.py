@@ -46,7 +46,7 @@ def one_line(text: str) -> str:
 
 
 def wrapped(text: str, width: int, indent: str = "", hanging: str = "    ") -> list[str]:
-    """A paragraph as lines of at most `width` characters, those after the first indented further; escaped."""
+    """Return a paragraph as lines of at most `width` characters, those after the first indented further; escaped."""
     lines = textwrap.wrap(
         one_line(text),
         width,
@@ -67,7 +67,7 @@ def paragraphs(text: str, width: int) -> list[str]:
 
 
 def block_comment(lines: Iterable[str], indent: str = "") -> str:
-    """A documentation comment of lines that are escaped already."""
+    """Return a documentation comment of lines that are escaped already."""
     body = "".join(f"{indent} * {line}".rstrip() + "\n" for line in lines)
     return f"/**\n{body}{indent} */"
 
@@ -82,7 +82,7 @@ class Names:
         self._taken = {*KEYWORDS, *reserved}
 
     def fresh(self, name: str) -> str:
-        """A free name, `name` itself if it is one."""
+        """Return a free name, `name` itself if it is one."""
         if not _IDENTIFIER.fullmatch(name):
             raise InternalError(f"{name!r} is no identifier")
         while name in self._taken:

@@ -43,5 +43,5 @@ def blamed(op: OpSpec, attr: Attr) -> tuple[str, str]:
 
 
 def expected_list(attr: Attr) -> str:
-    """The same for a list that may not be empty."""
+    """Return the same for a list that may not be empty."""
     return f"a list of {elements(attr)}, each {expected_scalar(attr)}"

@@ -70,7 +70,7 @@ def choices(op: OpSpec) -> list[tuple[Attr, ...]]:
 
 
 def argument_type(attr: Attr) -> str:
-    """The type of a parameter, as TensorFlow's generated classes have it."""
+    """Return the type of a parameter, as TensorFlow's generated classes have it."""
     if attr.shape:
         return f"const gtl::ArraySlice<{_element(attr)}>&"
     if attr.kind in ("enum", "layout"):
@@ -100,7 +100,7 @@ def fields(op: OpSpec, names: OpNames) -> Iterator[FieldView]:
 
 
 def setters(op: OpSpec, names: ClassNames, docs: dict[str, tuple[str, ...]]) -> Iterator[SetterView]:
-    """The optional attributes; an alias has a setter of its own."""
+    """Yield the optional attributes; an alias has a setter of its own."""
     for attr in optional_attrs(op):
         for spelling in spellings(attr):
             storage = names.storage[spelling]

@@ -17,19 +17,19 @@ _TEXT = 110
 
 
 def class_comment(op: OpSpec, names: ClassNames) -> tuple[str, ...]:
-    """The lines of a class's comment."""
+    """Return the lines of a class's comment."""
     return tuple(_class_comment(op, names))
 
 
 def function_comment(op: OpSpec, names: ClassNames) -> tuple[str, ...]:
-    """The lines of a direct function's comment."""
+    """Return the lines of a direct function's comment."""
     results = "the result" if len(op.outputs) == 1 else "the results in their order"
     text = f"{op.name} at once, without a graph: {results}, or why there are none. See ops::{names.cls}."
     return tuple(wrapped(text, _TEXT, hanging=""))
 
 
 def setter_comments(op: OpSpec) -> dict[str, tuple[str, ...]]:
-    """The lines of each setter's comment, by the attribute's spelling."""
+    """Return the lines of each setter's comment, by the attribute's spelling."""
     comments: dict[str, tuple[str, ...]] = {}
     for attr in optional_attrs(op):
         default = default_text(attr)
@@ -80,7 +80,7 @@ def input_text(formula: Formula, given: Tensor | Sizes) -> str:
 
 
 def tensor_text(formula: Formula, t: Tensor) -> str:
-    """A tensor's type and shape, not escaped."""
+    """Return a tensor's type and shape, not escaped."""
     return formula.tensor(t) + (f" in the order of `{t.layout}`." if t.layout is not None else ".")
 
 
@@ -123,7 +123,7 @@ def default_text(attr: Attr) -> str | None:
 
 
 def formula_texts(op: OpSpec, formula: Formula) -> Iterator[str]:
-    """The named integers and definitions of an op, each on a line, not escaped."""
+    """Yield the named integers and definitions of an op, each on a line, not escaped."""
     for check in op.checks:
         if isinstance(check, ShapeLet):
             yield formula.let(check)

@@ -37,7 +37,7 @@ class ExampleView:
 
 
 def example_views(module: Module) -> tuple[ExampleView, ...]:
-    """The examples of all ops, in the spec's order."""
+    """Return the examples of all ops, in the spec's order."""
     classes = class_names(module.ops)
     functions = function_names(module.ops)
     return tuple(
@@ -70,7 +70,7 @@ def _example(op: OpSpec, example: Example, file: str, cls: str, function: str) -
 
 
 def _type(op: OpSpec, dtype: str) -> str:
-    """The scalar type in which an example is run: float32 if the op takes it."""
+    """Return the scalar type in which an example is run: float32 if the op takes it."""
     variable = op.type_variable(dtype)
     if variable is None:
         return dtype
@@ -91,7 +91,7 @@ def _tensor(name: str, dtype: str, values: ExampleValue) -> TensorView:
 
 
 def _literal(given: ExampleValue, dtype: str) -> str:
-    """An element of a tensor of that type."""
+    """Return an element of a tensor of that type."""
     if isinstance(given, bool) or not isinstance(given, int | float):
         return value(given)
     if DTYPES[dtype].is_int:

@@ -35,12 +35,12 @@ def camel_case(name: str) -> str:
 
 
 def class_names(ops: Iterable[OpSpec]) -> dict[str, str]:
-    """The name of each op's class."""
+    """Return the name of each op's class."""
     names = Names(CPP_API)
     return {op.name: names.fresh(op.name) for op in ops}
 
 
 def function_names(ops: Iterable[OpSpec]) -> dict[str, str]:
-    """The name of each op's direct function."""
+    """Return the name of each op's direct function."""
     names = Names(CPP_API)
     return {op.name: names.fresh(op.function_name) for op in ops}

@@ -30,7 +30,7 @@ def positions(items: Iterable[ParameterView | OutputView], array: str) -> list[s
 
 
 def pkg_config_text(text: str) -> str:
-    """A line's text in a file of pkg-config, where `$` begins a variable and `#` a comment."""
+    """Return a line's text in a file of pkg-config, where `$` begins a variable and `#` a comment."""
     return re.sub(r"([#\\])", r"\\\1", text).replace("$", "$$")
 
 
@@ -55,7 +55,7 @@ _environment.globals["call"] = call
 def render_header(
     module: Module, prefix: str | None = None, source: str | None = None, namespace: str | None = None
 ) -> str:
-    """The C++ header of a module.
+    """Return the C++ header of a module.
 
     `prefix` (the module's name if not given) begins the C library's names; the namespace is the same unless given.
     """

@@ -107,7 +107,7 @@ class HeaderView:
 
 
 def header_view(module: Module, namespace: str, prefix: str, source: str) -> HeaderView:
-    """The view of a module's header."""
+    """Return the view of a module's header."""
     classes = class_names(module.ops)
     functions = function_names(module.ops)
     return HeaderView(
@@ -123,12 +123,12 @@ def header_view(module: Module, namespace: str, prefix: str, source: str) -> Hea
 
 
 def op_names(op: OpSpec, cls: str) -> ClassNames:
-    """The names within an op's class."""
+    """Return the names within an op's class."""
     return ClassNames(op, cls, (s for a in optional_attrs(op) for s in spellings(a)), _parameters(op))
 
 
 def _parameters(op: OpSpec) -> list[Attr]:
-    """Every attribute that is a parameter of some form of a call."""
+    """Return every attribute that is a parameter of some form of a call."""
     return list(dict.fromkeys(a for form in choices(op) for a in form))
 
 

@@ -26,7 +26,7 @@ _TARGET = Target("x86_64-unknown-linux-gnu", TARGET, name=TARGET, numbers=typica
 
 
 def listings(module: Module, op: OpSpec, source: str) -> dict[str, str]:
-    """The texts of an op's stages by file name."""
+    """Return the texts of an op's stages by file name."""
     types = {v.name: _type(tuple(t.name for t in v.allowed)) for v in op.type_variables}
     call = modest_call(module, op)
     if call is None:
@@ -61,7 +61,7 @@ class _Stages:
     found: Artifact
 
     def texts(self) -> dict[str, str]:
-        """The text of each stage by file name."""
+        """Return the text of each stage by file name."""
         name, found = self.op.function_name, self.found
         portable = "\n".join(line for line in found.llvm.split("\n") if not line.startswith("target datalayout"))
         generic = print_kernel(self.variant.lowered().lowered.kernel)

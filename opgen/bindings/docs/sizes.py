@@ -59,7 +59,7 @@ def _loose(op: OpSpec) -> OpSpec:
 
 
 def _following(op: OpSpec, tensor: Tensor, call: Environment) -> tuple[int, ...]:
-    """The shape of an input that follows from the others, in the caller's order."""
+    """Return the shape of an input that follows from the others, in the caller's order."""
     sizes = [evaluate_int(d.size, call) for d in tensor.dims]
     return _in_order(op, sizes, tensor.layout)
 
@@ -100,7 +100,7 @@ def _dimensions(op: OpSpec) -> Iterator[Dimension]:
 
 
 def _shape(op: OpSpec, dims: Sequence[Dimension], layout: str | None, sizes: dict[str, int]) -> tuple[int, ...]:
-    """A shape in the caller's order, for the layout that is the default."""
+    """Return a shape in the caller's order, for the layout that is the default."""
     return _in_order(op, [prod(sizes[f] if isinstance(f, str) else f for f in d.factors) for d in dims], layout)
 
 

@@ -53,7 +53,7 @@ class SupportView:
 
 
 def support_page(module: Module, source: str) -> str:
-    """The page as Markdown."""
+    """Return the page as Markdown."""
     template = _environment.get_template("support.md.jinja")
     return template.render(
         source=plain(source),
@@ -75,7 +75,7 @@ class GenericView:
 
 
 def generic_view(op: GenericOp, module: Module) -> GenericView:
-    """The view of one generic op."""
+    """Return the view of one generic op."""
     version = next((v for v in module.versions if v.op == op.name), None)
     versions = ""
     if version is not None:
@@ -88,7 +88,7 @@ def generic_view(op: GenericOp, module: Module) -> GenericView:
 
 
 def support_view(op: OpSpec) -> SupportView:
-    """The view of one op."""
+    """Return the view of one op."""
     formula = Formula(op)
     words = [a for a in op.attrs if a.kind in ("enum", "layout")]
     types = [v.allowed for v in op.type_variables]
@@ -154,5 +154,5 @@ def plain(text: str) -> str:
 
 
 def paragraph(text: str) -> str:
-    """The same where a line begins: neither a heading, a list, a rule nor a block of code."""
+    """Return the same where a line begins: neither a heading, a list, a rule nor a block of code."""
     return re.sub(r"^(?=[-#+*=_~]|```|\d+[.)]|\[.*\]:)", "\u200b", plain(text))

@@ -42,7 +42,7 @@ class Jdk:
 
     @staticmethod
     def find() -> Jdk | None:
-        """The one that JAVA_HOME names, else that of the `javac` on the PATH; None if there is none."""
+        """Return the one that JAVA_HOME names, else that of the `javac` on the PATH; None if there is none."""
         named = os.environ.get("JAVA_HOME")
         found = shutil.which("javac", path=str(Path(named) / "bin")) if named else shutil.which("javac")
         return None if found is None else Jdk(Path(found).resolve().parent.parent)

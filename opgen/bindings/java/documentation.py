@@ -22,19 +22,19 @@ _TEXT = 110
 
 
 def class_comment(op: OpSpec, generics: dict[str, str]) -> tuple[str, ...]:
-    """The lines of a class's comment; `generics` are the type parameters of the type variables."""
+    """Return the lines of a class's comment; `generics` are the type parameters of the type variables."""
     return tuple(_class_comment(op, generics))
 
 
 def create_comment(
     op: OpSpec, names: ClassNames, form: Sequence[Attr], generics: dict[str, str], first: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """The lines of the comment of the method that makes a call; `first` come before its parameters."""
+    """Return the lines of the comment of the method that makes a call; `first` come before its parameters."""
     return tuple(_create_comment(op, names, form, generics, first))
 
 
 def setter_comments(op: OpSpec) -> dict[str, tuple[str, ...]]:
-    """The lines of each setter's comment, by the attribute's spelling."""
+    """Return the lines of each setter's comment, by the attribute's spelling."""
     comments: dict[str, tuple[str, ...]] = {}
     for attr in optional_attrs(op):
         default = default_text(attr)
@@ -47,7 +47,7 @@ def setter_comments(op: OpSpec) -> dict[str, tuple[str, ...]]:
 
 
 def output_comments(op: OpSpec) -> dict[str, tuple[str, ...]]:
-    """The lines of each result's comment."""
+    """Return the lines of each result's comment."""
     formula = Formula(op)
     return {o.name: tuple(wrapped(javadoc_text(f"{tensor_text(formula, o)} {o.doc}"), _TEXT - 2)) for o in op.outputs}
 

@@ -35,7 +35,7 @@ def call(head: str, items: Iterable[str] | None, tail: str, indent: int, bracket
 
 
 def _broken(line: str, indent: int) -> str:
-    """A line, or two if it is too long: `implements` begins the second."""
+    """Return a line, or two if it is too long: `implements` begins the second."""
     head, word, rest = line.partition(" implements ")
     if len(line) <= WIDTH or not word:
         return line

@@ -48,25 +48,25 @@ def class_names(ops: Iterable[OpSpec]) -> dict[str, str]:
 
 
 def legacy_class_names(ops: Iterable[OpSpec]) -> dict[str, str]:
-    """The older class of each op: the op's name, if it can be a class's."""
+    """Return the older class of each op: the op's name, if it can be a class's."""
     names = Names((*CLASSES, *_GENERICS))
     return {op.name: names.fresh(op.name if op.name[0].isupper() else upper_camel(op.name)) for op in ops}
 
 
 def method_names(ops: Iterable[OpSpec]) -> dict[str, str]:
-    """The method of each op: `FFT2D` is fft2d."""
+    """Return the method of each op: `FFT2D` is fft2d."""
     names = Names(("ops",))
     return {op.name: names.fresh(lower_camel(snake_case(op.name))) for op in ops}
 
 
 def group_name(module: str) -> str:
-    """The group of a module's ops: TensorFlow registers those of group `math` in math_ops."""
+    """Return the group of a module's ops: TensorFlow registers those of group `math` in math_ops."""
     found = re.sub(r"[^a-z0-9_]", "_", module.lower()).removesuffix("_ops").strip("_")
     return Names(("core", "scope", "annotation")).fresh(found if found[:1].isalpha() else "ops")
 
 
 def generic_names(op: OpSpec) -> dict[str, str]:
-    """The type parameter of each of an op's type variables."""
+    """Return the type parameter of each of an op's type variables."""
     names = (*_GENERICS, *(f"T{i}" for i in range(1, len(op.type_variables))))
     return {v.name: n for v, n in zip(op.type_variables, names, strict=False)}
 

@@ -87,14 +87,14 @@ def render_java(
 
 
 def view_of(module: Module, prefix: str | None, source: str | None, package: str | None) -> JavaView:
-    """The view, checked."""
+    """Return the view, checked."""
     used = prefix or module.name
     check_package(package or used)
     return java_view(module, package or used, used, source or f"{module.name}.op")
 
 
 def _sources(v: JavaView) -> Iterator[tuple[str, str]]:
-    """The path within the package, without its end, and the text of each source."""
+    """Yield the path within the package, without its end, and the text of each source."""
 
     def text(template: str, **values: object) -> str:
         return _render(f"{template}.java.jinja", v=v, p=v.package, home=f"{v.package}.internal", **values)

@@ -35,7 +35,7 @@ def string(text: str) -> str:
 
 
 def joined(text: str, width: int = 80) -> str:
-    """A Java string, as several literals that are joined if it is long."""
+    """Return a Java string, as several literals that are joined if it is long."""
     pieces = [""]
     for word in re.split(r"(?<= )", text):
         if pieces[-1] and len(pieces[-1]) + len(word) > width:
@@ -57,7 +57,7 @@ def javadoc_text(text: str) -> str:
 
 
 def wrapped(text: str, width: int, hanging: str = "") -> list[str]:
-    """A paragraph, escaped already, as lines; those after the first are indented."""
+    """Return a paragraph, escaped already, as lines; those after the first are indented."""
     return textwrap.wrap(
         " ".join(text.split()), width, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False
     )
@@ -73,7 +73,7 @@ def paragraphs(text: str, width: int) -> list[str]:
 
 
 def javadoc(lines: Iterable[str], indent: int) -> str:
-    """A documentation comment of lines that are escaped already."""
+    """Return a documentation comment of lines that are escaped already."""
     margin = " " * indent
     given = list(lines)
     if len(given) == 1 and len(given[0]) + indent <= 110:
@@ -92,7 +92,7 @@ class Names:
         self._taken = {*words.JAVA, *inherited, *reserved, "_"}
 
     def fresh(self, name: str) -> str:
-        """A free name, `name` itself if it is one."""
+        """Return a free name, `name` itself if it is one."""
         if not _IDENTIFIER.fullmatch(name):
             raise InternalError(f"{name!r} is no identifier")
         while name in self._taken:

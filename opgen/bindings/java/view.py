@@ -175,7 +175,7 @@ class JavaView:
 
     @property
     def folder(self) -> str:
-        """The package as a path."""
+        """Return the package as a path."""
         return self.package.replace(".", "/")
 
     @property
@@ -192,7 +192,7 @@ class JavaView:
 
 
 def java_view(module: Module, package: str, prefix: str, source: str) -> JavaView:
-    """The view of a module's Java."""
+    """Return the view of a module's Java."""
     faces = _Faces(module, package)
     ops = tuple(_op(op, i, prefix, faces) for i, op in enumerate(module.ops))
     header = header_view(module, prefix, source)
@@ -343,7 +343,7 @@ def _bound(name: str, numbers: bool, *, legacy: bool) -> str:
 
 
 def _type(dtype: str, generics: dict[str, str], *, legacy: bool) -> str:
-    """The type of a tensor: a type parameter, or the class of a scalar type."""
+    """Return the type of a tensor: a type parameter, or the class of a scalar type."""
     if dtype in generics:
         return generics[dtype]
     return ELEMENTS[dtype].legacy if legacy else ELEMENTS[dtype].current

@@ -131,7 +131,7 @@ class ProgramView:
 
     @property
     def interface(self) -> Interface:
-        """All that callers are compiled against."""
+        """Return all that callers are compiled against."""
         numbers = (Enumerator("MESSAGE_SIZE", self.message_size), *self.statuses)
         tensors = tuple(f"{t.name}: {t.type}{list(t.shape)}" for t in self.tensors)
         return Interface(numbers, (self.info,), tuple(self.functions.values()), tensors)
@@ -140,7 +140,7 @@ class ProgramView:
 def program_view(
     program: Program, graph: Graph, weights: Weights, prefix: str, source: str, target: Target
 ) -> ProgramView:
-    """The view of a program; `source` says for readers which model it is."""
+    """Return the view of a program; `source` says for readers which model it is."""
     names = [*distinct(v.name for v in (*program.inputs, *program.outputs))]
     first = len(program.inputs)
     return ProgramView(
@@ -173,7 +173,7 @@ def _checks(graph: Graph, node: Node) -> Iterator[CheckView]:
 
 
 def element_type(dtype: DType) -> str:
-    """The C type that holds an element."""
+    """Return the C type that holds an element."""
     return "uint8_t" if dtype.is_bits else _STORED.get(dtype.name, f"{dtype.name}_t")
 
 
@@ -182,7 +182,7 @@ LONGEST = 64
 
 
 def identifier(text: str) -> str:
-    """A name in C for any text, without an underscore at its ends, or two that are neighbours."""
+    """Return a name in C for any text, without an underscore at its ends, or two that are neighbours."""
     plain = re.sub(r"_+", "_", re.sub(r"[^A-Za-z0-9]", "_", text)).strip("_")[:LONGEST].rstrip("_")
     return plain if plain[:1].isalpha() else f"t_{plain}".rstrip("_")
 

@@ -41,7 +41,7 @@ def layout(constants: Sequence[Constant], program: bytes) -> Weights:
 
 
 def pieces(weights: Weights, constants: Sequence[Constant]) -> Iterator[bytes | memoryview]:
-    """The content of the file, in order."""
+    """Yield the content of the file, in order."""
     head = MAGIC + weights.digest + weights.length.to_bytes(8, "little")
     yield head + bytes(HEADER - len(head))
     for constant in constants:

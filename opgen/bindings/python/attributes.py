@@ -24,7 +24,7 @@ class ParameterView:
 
 
 def parameters(op: OpSpec, scope: OpScope) -> tuple[ParameterView, ...]:
-    """The parameters of the op's function, in the order of its signature.
+    """Return the parameters of the op's function, in the order of its signature.
 
     Once one has a default, all that follow have one: `None`, which the check refuses, where the spec has none.
     """
@@ -60,7 +60,7 @@ def _has_default(attr: Attr) -> bool:
 
 
 def annotation_of(op: OpSpec, attr: Attr) -> str:
-    """The values of an attribute as a type."""
+    """Return the values of an attribute as a type."""
     match attr.kind:
         case "enum" | "layout":
             words = f"Literal[{', '.join(literal(v) for v in plain_words(attr))}]"
@@ -81,7 +81,7 @@ def plain_words(attr: Attr) -> tuple[str, ...]:
 
 
 def attribute_check(op: OpSpec, scope: OpScope, attr: Attr) -> str | None:
-    """The statement that makes a plain value of an attribute; None for one that another carries."""
+    """Return the statement that makes a plain value of an attribute; None for one that another carries."""
     if attr.carried_by is not None:
         return None
     name = scope.arguments[attr.name]

@@ -10,7 +10,7 @@ from opgen.spec.syntax import nodes as s
 
 
 def count_statements(module: Module, op: OpSpec | GenericOp, arguments: Mapping[str, str]) -> Iterator[str]:
-    """Lines of source; `arguments` are the function's names of the op's inputs and attributes."""
+    """Yield lines of source; `arguments` are the function's names of the op's inputs and attributes."""
     for attr in op.attrs:
         if attr.counter:
             own = attr.name.name if isinstance(attr, s.AttrDecl) else attr.name
@@ -23,7 +23,7 @@ def count_statements(module: Module, op: OpSpec | GenericOp, arguments: Mapping[
 
 
 def _given(counter: OpSpec | GenericOp, arguments: Mapping[str, str]) -> Iterator[str]:
-    """The arguments of the op that counts."""
+    """Yield the arguments of the op that counts."""
     if isinstance(counter, OpSpec):
         yield from (f"{n}={arguments[n]}" for n in counter.signature if n in arguments)
         return

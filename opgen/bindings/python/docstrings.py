@@ -20,7 +20,7 @@ TEXT = 112
 
 
 def op_docstring(op: OpSpec, scope: OpScope, function: str) -> str:
-    """The text of an op's docstring, unescaped."""
+    """Return the text of an op's docstring, unescaped."""
     formula = Formula(op)
     summary, rest = summary_and_rest(op.doc or op.name)
     lines = [summary, *(["", *paragraphs(rest, TEXT)] if rest else []), "", "Args:"]
@@ -45,7 +45,7 @@ def op_docstring(op: OpSpec, scope: OpScope, function: str) -> str:
 
 
 def _signatures(op: OpSpec) -> Iterator[str]:
-    """A table of the calls that the function takes, if these are several."""
+    """Yield a table of the calls that the function takes, if these are several."""
     rows = list(calls(op))
     if rows:
         yield from ("", "Signatures (a call that fits several means the same in each, or is refused):")
@@ -136,7 +136,7 @@ def _notes(attr: Attr) -> str:
 
 
 def _formulas(op: OpSpec, formula: Formula) -> Iterator[str]:
-    """The named integers and the mathematics, in the spec's notation."""
+    """Yield the named integers and the mathematics, in the spec's notation."""
     for check in op.checks:
         if isinstance(check, ShapeLet):
             yield from wrapped(formula.let(check), TEXT, "    ")

@@ -62,7 +62,7 @@ class PythonPrinter(Printer):
         return f"{self._names[e.name]} == {literal(e.value)}"
 
     def negated(self, e: Expr) -> str:
-        """The opposite of a condition on integers and words."""
+        """Return the opposite of a condition on integers and words."""
         match e:
             case Not():
                 return self.text(e.operand)
@@ -78,7 +78,7 @@ class PythonPrinter(Printer):
         return f"not {self.text(e, NOT)}"
 
     def _within(self, e: Expr, level: int) -> str:
-        """The opposite of a part of an `and` (level OR) or an `or` (level AND)."""
+        """Return the opposite of a part of an `and` (level OR) or an `or` (level AND)."""
         if isinstance(e, Not):
             return self.text(e.operand, level)
         looser = isinstance(e, Operation) and e.op == "and" and level == AND
@@ -117,5 +117,5 @@ class PythonPrinter(Printer):
         return called if results == 1 else f"{called}[{e.result}]"
 
     def call_all(self, e: FunctionCall) -> str:
-        """A call for all its results."""
+        """Return a call for all its results."""
         return f"{self._functions[e.function][0]}({', '.join(self.argument(a) for a in e.arguments)})"

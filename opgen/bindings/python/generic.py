@@ -87,7 +87,7 @@ class Generic:
         raise Checks(self.name).wrong_type(argument, "a list of tensors", given)
 
     def single(self, tensors: Sequence[object], attributes: Mapping[str, object], out: object) -> Array:
-        """The result of an op that has one."""
+        """Return the result of an op that has one."""
         found: Array = self._call(tensors, attributes, None, out)
         return found
 
@@ -103,7 +103,7 @@ class Generic:
     def some(
         self, tensors: Sequence[object], attributes: Mapping[str, object], results: int | None, out: object
     ) -> Array | tuple[Array, ...]:
-        """The result, or the results, of an op that has optional ones."""
+        """Return the result, or the results, of an op that has optional ones."""
         found: Array | tuple[Array, ...] = self._call(tensors, attributes, results, out)
         return found
 
@@ -218,7 +218,7 @@ class Generic:
     def _made(
         self, arguments: Sequence[Argument | None], attributes: Mapping[str, object], results: int | None
     ) -> _Form:
-        """The form of calls with such arguments."""
+        """Return the form of calls with such arguments."""
         from opgen.spec.call.arguments import CallError, CallTypeError
         from opgen.spec.generic import instance
 
@@ -240,13 +240,13 @@ class Generic:
     def operator(
         self, arguments: Sequence[Argument | None], attributes: Mapping[str, object], results: int | None
     ) -> Operator:
-        """The operator of the plain op of calls with such arguments."""
+        """Return the operator of the plain op of calls with such arguments."""
         operators = self._made(arguments, attributes, results).function.__globals__["_library"].operators
         found: Operator = next(iter(operators.values()))
         return found
 
     def _function(self, module: Module, made: Instance) -> Function:
-        """The function of a plain op, made once."""
+        """Return the function of a plain op, made once."""
         if made.op not in self._functions:
             from opgen.bindings.python.live import module_of
 
@@ -261,12 +261,12 @@ class Generic:
 
 
 def _generic(library: Library, name: str) -> object:
-    """A generic op that was pickled."""
+    """Return a generic op that was pickled."""
     return library.generics[name]
 
 
 def _operator(library: Library, name: str, *call: Any) -> object:
-    """The operator of a form that was pickled."""
+    """Return the operator of a form that was pickled."""
     return library.generics[name].operator(*call)
 
 
@@ -291,7 +291,7 @@ def _hashable(key: object) -> bool:
 
 
 def _plain(value: object, deep: int = DEEP) -> object:
-    """A value as a part of a key: one that cannot be hashed if it is too long, or too deep."""
+    """Return a value as a part of a key: one that cannot be hashed if it is too long, or too deep."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist() if value.size <= MOST else []
     if not isinstance(value, list | tuple):
@@ -303,7 +303,7 @@ def _plain(value: object, deep: int = DEEP) -> object:
 
 
 def _settled(checks: Checks, decl: AttrDecl, value: object) -> object:
-    """The value of an attribute in plain numbers, words and lists of them, which nest no deeper than it does."""
+    """Return the value of an attribute in plain numbers, words and lists of them, which nest no deeper than it does."""
     kind, argument = decl.type.kind.name, decl.name.name
     if value is None or (kind == "type" and not isinstance(value, int)):
         return value
@@ -373,7 +373,7 @@ def _default(dtype: str, allowed: Mapping[str, list[str]]) -> str:
 
 
 def _kind(checks: Checks, argument: str, value: object) -> tuple[str, int]:
-    """The type of a tensor (empty for a list of numbers, which has none yet), and its rank."""
+    """Return the type of a tensor (empty for a list of numbers, which has none yet), and its rank."""
     if isinstance(value, Symbol):
         return value.dtype.name, value.ndim
     if is_device_array(value):

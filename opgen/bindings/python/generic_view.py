@@ -54,7 +54,7 @@ class GenericView:
 
 
 def generic_view(module: Module, op: GenericOp, names: Names, raw: Names) -> GenericView:
-    """The view of one op."""
+    """Return the view of one op."""
     function = names.fresh(op.function_name)
     local = Names(RESERVED)
     arguments = {d.name.name: local.fresh(d.name.name) for d in (*op.inputs, *op.attrs)}
@@ -262,7 +262,7 @@ def _shown_default(attr: s.AttrDecl) -> str:
 
 
 def _example(op: GenericOp, arguments: dict[str, str], function: str, results: str, call: ExampleCall) -> Iterator[str]:
-    """A doctest.  Nested lists are float32 tensors where the type allows it, and results are shown so."""
+    """Yield a doctest.  Nested lists are float32 tensors where the type allows it, and results are shown so."""
     own = {a.name.name for a in op.attrs if a.counter}
     given = [d.name.name for d in (*op.inputs, *op.attrs) if d.name.name in call.values and d.name.name not in own]
     written = ", ".join(f"{arguments[n]}={literal(call.values[n])}" for n in given)
@@ -284,7 +284,7 @@ def _example(op: GenericOp, arguments: dict[str, str], function: str, results: s
 
 
 def _type_of(op: GenericOp, output: s.TensorDecl | s.SeveralDecl) -> str:
-    """The type that a result has where all tensors are lists."""
+    """Return the type that a result has where all tensors are lists."""
     for item in op.decl.items:
         if isinstance(item, s.TypeDecl) and item.name.name == output.dtype.name:
             allowed = [_canonical(i.name) for i in item.allowed]

@@ -36,14 +36,14 @@ def _condition(text: str, margin: str) -> list[str]:
 
 
 def _parts(text: str, word: str) -> list[str]:
-    """The text at a word outside brackets and strings, if it is there."""
+    """Return the text at a word outside brackets and strings, if it is there."""
     cuts = [i for i, c in _outside_strings(text) if text.startswith(word, i) and _depth(text, i) == 0]
     starts = [0, *(i + len(word) for i in cuts)]
     return [text[a:b] for a, b in zip(starts, [*cuts, len(text)], strict=True)] if cuts else []
 
 
 def _comma(inside: str, statement: str, start: int) -> str:
-    """A tuple of one keeps its comma."""
+    """Return the comma that a tuple of one keeps."""
     return "," if statement[start + 1 :].strip().startswith(f"{inside},") else ""
 
 
@@ -61,7 +61,7 @@ def _depth(text: str, stop: int) -> int:
 
 
 def _widest_bracket(text: str) -> tuple[int, int] | None:
-    """The outermost bracket that holds the most text."""
+    """Return the outermost bracket that holds the most text."""
     best: tuple[int, int] | None = None
     opened: list[int] = []
     for position, c in _outside_strings(text):

@@ -30,7 +30,7 @@ _serial = itertools.count(1)
 
 
 def load(path: str | os.PathLike[str]) -> ModuleType:
-    """The functions of a spec file, as a module: `opgen.load("my.op").my_op(...)`.
+    """Return the functions of a spec file, as a module: `opgen.load("my.op").my_op(...)`.
 
     The module and its functions can be pickled (`multiprocessing`, `joblib`) as the path and a digest of the text: the
     other process loads the spec, and its calls raise UserError if the text is another one there.
@@ -98,7 +98,7 @@ def _gradient(library: Library, name: str, wrt: str) -> FunctionType:
 
 
 def _origin(function: Callable[..., object]) -> tuple[Library, OpSpec]:
-    """The library that a generated function belongs to, and its op."""
+    """Return the library that a generated function belongs to, and its op."""
     names = getattr(function, "__globals__", {})
     library = names.get("_library")
     home = getattr(function, "__module__", None) or ""
@@ -141,7 +141,7 @@ def module_of(module: Module, source: str, recipe: Recipe | None = None) -> Live
 
 
 def _recipe_of(library: Library) -> Recipe | None:
-    """The recipe of a library's module, made or to be imported; None if no other process comes to it."""
+    """Return the recipe of a library's module, made or to be imported; None if no other process comes to it."""
     name = library.module_name
     if (recipe := _places.recipe(name)) is not None:
         return recipe
@@ -151,7 +151,7 @@ def _recipe_of(library: Library) -> Recipe | None:
 
 
 def _make(kind: str, *parts: Any) -> LiveModule | Lost:
-    """The module that a recipe describes."""
+    """Return the module that a recipe describes."""
     if kind == "load":
         path, digest = parts
         made = load(path)

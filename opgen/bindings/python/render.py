@@ -46,14 +46,14 @@ def render_module(module: Module, *, source: str | None = None) -> str:
 
 
 def render(view: ModuleView) -> str:
-    """A view as source."""
+    """Return a view as source."""
     template = _environment.get_template("module.py.jinja")
     body = template.render(module=view, imports="")
     return template.render(module=view, imports=_imports(body))
 
 
 def _imports(body: str) -> str:
-    """The imports that the code (docstrings left out) needs, sorted, standard library first."""
+    """Return the imports that the code (docstrings left out) needs, sorted, standard library first."""
     code = re.sub(r'"""(?:\\.|[^\\])*?"""', "", body, flags=re.DOTALL)
     blocks: list[list[str]] = [[], []]
     for module, names in _IMPORTS.items():

@@ -30,18 +30,18 @@ class OpScope:
         self._derived: dict[tuple[str, str], str] = {}
 
     def derived(self, owner: str, part: str) -> str:
-        """The name of a part of something: `strides_H`, `input_C`."""
+        """Return the name of a part of something: `strides_H`, `input_C`."""
         key = (owner, part)
         if key not in self._derived:
             self._derived[key] = self._names.fresh(f"{owner}_{part}")
         return self._derived[key]
 
     def shape(self, tensor: str) -> str:
-        """The name of an input's shape."""
+        """Return the name of an input's shape."""
         return self.derived(tensor, "shape")
 
     def size(self, tensor: str, layout: str | None, axis: int) -> str:
-        """The name of the size that the caller gave a dimension (logical order)."""
+        """Return the name of the size that the caller gave a dimension (logical order)."""
         part = self.op.attr(layout).values[0][axis] if layout is not None else str(axis)
         return self.derived(tensor, part)
 
@@ -50,7 +50,7 @@ class OpScope:
         return self.size(tensor.name, tensor.layout, e.axis)
 
     def element(self, e: AttrValue) -> str:
-        """An attribute, or an element of one."""
+        """Return an attribute, or an element of one."""
         attr = self.op.attr(e.attr)
         if not e.element:
             return self.arguments[attr.name]
@@ -72,5 +72,5 @@ def elements(attr: Attr) -> int:
 
 
 def argument_names(op: OpSpec) -> tuple[str, ...]:
-    """The arguments of the generated function, in order."""
+    """Return the arguments of the generated function, in order."""
     return op.signature

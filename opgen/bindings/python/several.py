@@ -31,7 +31,7 @@ class Several:
         )
 
     def __call__(self, *arguments: Any, out: Any = None, **named: Any) -> tuple[Any, ...]:
-        """The gradients, in the order of the names; `out` is a tuple of as many arrays."""
+        """Return the gradients, in the order of the names; `out` is a tuple of as many arrays."""
         count = len(self._gradients)
         outs = [None] * count if out is None else self._each(out)
         return tuple(g(*arguments, out=o, **named) for g, o in zip(self._gradients, outs, strict=True))

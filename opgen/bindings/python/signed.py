@@ -128,7 +128,7 @@ def _overloads(op: OpSpec, own: dict[str, ParameterView]) -> Iterator[OverloadVi
 
 
 def _overload(op: OpSpec, own: dict[str, ParameterView], argument: SignatureArgument, called: str) -> ParameterView:
-    """An argument of a signature under one of its names."""
+    """Return an argument of a signature under one of its names."""
     name = own[argument.name].name if called == argument.name else called
     annotation = _annotated(op, own, argument)
     if argument.default is not None:
@@ -158,7 +158,7 @@ def _alias(op: OpSpec, argument: str, name: str, other: str) -> AliasView:
 
 
 def _data(op: OpSpec, count: int, rest: tuple[str, ...]) -> str:
-    """The `Signatures` of an op as source."""
+    """Return the `Signatures` of an op as source."""
     inputs = {i.name for i in op.inputs}
     names = [n for n in op.signature if n not in inputs]
     needed = tuple(n for n in names if (a := _attr(op, n)) is not None and n == a.name and not a.has_default)
@@ -200,7 +200,7 @@ def _attr(op: OpSpec, name: str) -> Attr | None:
 
 
 def _takes(op: OpSpec, name: str) -> str:
-    """The values of an argument as source."""
+    """Return the values of an argument as source."""
     attr = _attr(op, name)
     if attr is None:
         return "Takes(text=True)"

@@ -31,7 +31,7 @@ def literal(value: object) -> str:
 
 
 def docstring(text: str, indent: int) -> str:
-    """A docstring, quotes included, whose lines after the first are indented; the first line is not."""
+    """Return a docstring, quotes included, whose lines after the first are indented; the first line is not."""
     quoted = re.sub(r'"(?="|\Z)', '\\\\"', text.strip().replace("\\", "\\\\"))
     safe = _escaped(quoted, {"\n": "\n"})
     lines = [line.rstrip() for line in safe.split("\n")]
@@ -45,7 +45,7 @@ def comment(text: str) -> str:
 
 
 def wrapped(text: str, width: int, indent: str = "", hanging: str = "    ") -> list[str]:
-    """A paragraph as lines of at most `width` characters, those after the first indented further.
+    """Return a paragraph as lines of at most `width` characters, those after the first indented further.
 
     A prompt in the text is broken up, so that no line of it is taken for a doctest.
     """
@@ -88,7 +88,7 @@ class Names:
         self._taken = set(reserved)
 
     def fresh(self, name: str) -> str:
-        """A free name, `name` itself if it is one."""
+        """Return a free name, `name` itself if it is one."""
         if not _IDENTIFIER.fullmatch(name):
             raise InternalError(f"{name!r} is no identifier")
         while name in self._taken or keyword.iskeyword(name):

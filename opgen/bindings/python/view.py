@@ -73,7 +73,7 @@ class OpView:
 
     @property
     def operator_line(self) -> str:
-        """The statement that makes the operator."""
+        """Return the statement that makes the operator."""
         signed = "" if self.signed is None else f", {self.signed.data}"
         title = "" if self.title == self.name else f", title={literal(self.title)}"
         return f"{self.operator} = _library.operator({literal(self.name)}, {self.checker}{signed}{title})"
@@ -123,7 +123,7 @@ def module_view(module: Module, source: str, spec_file: str) -> ModuleView:
 
 
 def used_functions(module: Module) -> tuple[Function, ...]:
-    """The shape functions that the ops call, directly or not, in the module's order."""
+    """Return the shape functions that the ops call, directly or not, in the module's order."""
     wanted: set[str] = set()
 
     def visit(e: Expr) -> None:
@@ -224,7 +224,7 @@ def _printer(scope: OpScope, functions: dict[str, tuple[str, int]]) -> PythonPri
 
 
 def _statements(op: OpSpec, scope: OpScope, functions: dict[str, tuple[str, int]]) -> Iterator[str]:
-    """The body of a check, without its result: attributes, types, sizes, then lets and requirements in the spec's
+    """Yield the body of a check, without its result: attributes, types, sizes, then lets and requirements in the spec's
     order.
     """
     for attr in op.attrs:
@@ -255,7 +255,7 @@ def _statements(op: OpSpec, scope: OpScope, functions: dict[str, tuple[str, int]
 
 
 def _elements(op: OpSpec, scope: OpScope) -> Iterator[str]:
-    """The statements that name the elements of lists in a layout's order."""
+    """Yield the statements that name the elements of lists in a layout's order."""
     used = [e for root in _shape_expressions(op) for e in subexpressions(root) if isinstance(e, AttrValue)]
     for attr in op.attrs:
         statement = element_names(scope, attr, used)
@@ -275,14 +275,14 @@ def _tuple(parts: list[str]) -> str:
 
 
 def _layout(t: Tensor, scope: OpScope) -> str:
-    """The logical order of a tensor's dimensions and the caller's; None if it has only one."""
+    """Return the logical order of a tensor's dimensions and the caller's; None if it has only one."""
     if t.layout is None:
         return "None"
     return f"({literal(scope.op.attr(t.layout).values[0])}, {scope.arguments[t.layout]})"
 
 
 def _types(op: OpSpec, scope: OpScope) -> Iterator[str]:
-    """The statements that find the scalar type of each type variable and make arrays of the tensors."""
+    """Yield the statements that find the scalar type of each type variable and make arrays of the tensors."""
     for v in op.type_variables:
         members = [t for t in op.tensors if t.dtype == v.name]
         if members:
@@ -335,7 +335,7 @@ def _message(check: Require, printer: PythonPrinter) -> str:
 
 
 def _call(op: OpSpec, scope: OpScope, functions: dict[str, tuple[str, int]]) -> Iterator[str]:
-    """The arguments of the `Call` that a check returns."""
+    """Yield the arguments of the `Call` that a check returns."""
     plain = [a for a in op.attrs if not a.compatibility]
     words = [a.name for a in plain if a.kind in ("enum", "layout")]
     others = [a.name for a in plain if a.kind not in ("enum", "layout")]

@@ -13,7 +13,7 @@ Use = Callable[[str], str]
 
 
 def conversion(use: Use, source: DType, target: DType, value: Code) -> Code:
-    """The value, of type `source`, as a `target`."""
+    """Return the value, of type `source`, as a `target`."""
     if source == target:
         return value
     if source.is_int and source.is_stored:
@@ -40,7 +40,7 @@ def conversion(use: Use, source: DType, target: DType, value: Code) -> Code:
 
 
 def bits(use: Use, source: DType, target: DType, value: Code) -> Code:
-    """The bits of the value, of type `source`, as a `target` of as many bits."""
+    """Return the bits of the value, of type `source`, as a `target` of as many bits."""
     if source.is_float == target.is_float:
         return conversion(use, source, target, value)
     interval = full_interval(target) if target.is_int else None

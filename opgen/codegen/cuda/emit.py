@@ -91,7 +91,7 @@ class _Emitter:
         return pointers + tuple(Argument(n, free[n], pointer=False) for n in scalars)
 
     def _intervals(self) -> dict[str, tuple[int, int]]:
-        """The promised intervals of the integer parameters."""
+        """Return the promised intervals of the integer parameters."""
         found: dict[str, tuple[int, int]] = {}
         for p in self.kernel.parameters:
             if p.dtype.is_int:

@@ -90,7 +90,7 @@ class ExpressionPrinter:
         return self.code(e, lane).text
 
     def code(self, e: Expr, lane: int = 0) -> Code:
-        """The C expression for a lane; scalars are the same in every lane."""
+        """Return the C expression for a lane; scalars are the same in every lane."""
         match e:
             case Const():
                 return _constant(e)
@@ -126,7 +126,7 @@ class ExpressionPrinter:
                 return self._load(e, lane)
 
     def element(self, name: str, indices: Sequence[Expr], lane: int = 0) -> str:
-        """The C lvalue of an element of a buffer."""
+        """Return the C lvalue of an element of a buffer."""
         buffer = self.scope.buffers[name]
         if len(indices) != len(buffer.shape):
             raise InternalError(f"buffer {name} has {len(buffer.shape)} dimensions, not {len(indices)}")
@@ -137,7 +137,7 @@ class ExpressionPrinter:
         return f"{identifier}[{self._offset(codes, buffer)}]"
 
     def _offset(self, indices: list[Code], buffer: Buffer) -> str:
-        """The row-major offset; it does not wrap, since every index is in bounds."""
+        """Return the row-major offset; it does not wrap, since every index is in bounds."""
         if not indices:
             return "0"
         offset = indices[0]
@@ -154,7 +154,7 @@ class ExpressionPrinter:
         return offset.text
 
     def binary(self, op: str, dtype: DType, left: Code, right: Code) -> Code:
-        """A binary operation on printed operands."""
+        """Return a binary operation on printed operands."""
         if dtype == BOOL:
             if op not in _BOOL_OPS:
                 raise InternalError(f"no {op} of bools")

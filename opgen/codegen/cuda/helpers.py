@@ -180,7 +180,7 @@ HELPERS: dict[str, Helper] = _arithmetic() | _saturating() | _of_bits() | _CONVE
 
 
 def render_helpers(used: Iterable[str]) -> list[str]:
-    """The definitions of the helpers in use and of those they call, in the table's order."""
+    """Return the definitions of the helpers in use and of those they call, in the table's order."""
     wanted: set[str] = set()
     queue = list(used)
     while queue:

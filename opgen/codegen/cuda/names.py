@@ -36,13 +36,13 @@ class Names:
         self._taken: set[str] = set()
 
     def __getitem__(self, name: str) -> str:
-        """The identifier of a loop IR name."""
+        """Return the identifier of a loop IR name."""
         if name not in self._given:
             self._given[name] = self.fresh(name)
         return self._given[name]
 
     def fresh(self, wish: str) -> str:
-        """An identifier like `wish` that no name has."""
+        """Return an identifier like `wish` that no name has."""
         stem = identifier(wish)
         candidate, number = stem, 2
         while candidate in self._taken or candidate in RESERVED:
@@ -52,6 +52,6 @@ class Names:
 
 
 def identifier(name: str) -> str:
-    """The name with all but ASCII letters, digits and single inner underscores replaced."""
+    """Return the name with all but ASCII letters, digits and single inner underscores replaced."""
     plain = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")
     return plain if plain[:1].isalpha() else f"v{plain}"

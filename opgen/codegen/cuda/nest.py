@@ -81,7 +81,7 @@ class Nest:
 
     @property
     def wide_threads(self) -> tuple[str, ...]:
-        """The thread dimensions that may have more than one thread, in order."""
+        """Return the thread dimensions that may have more than one thread, in order."""
         kinds = (f"thread.{axis}" for axis in AXES)
         return tuple(k for k in kinds if k in self.extents and not b.is_const(self.extents[k], 1))
 
@@ -114,7 +114,7 @@ def _collect(s: Stmt, known: frozenset[str], values: dict[str, Expr], found: dic
 
 
 def _bounded(e: Expr, known: frozenset[str]) -> Expr | None:
-    """An upper bound of an expression over known variables, exact where the expression is over them itself."""
+    """Return an upper bound of an expression over known variables, exact where the expression is over them itself."""
     if w.free_vars(e) <= known and not any(isinstance(n, Load) for n in w.walk_expr(e)):
         return e
     if isinstance(e, Binary) and e.op == "min":
@@ -135,7 +135,7 @@ def _largest(kind: str, sizes: list[Expr], once: frozenset[str]) -> Expr:
 
 
 def _once(s: Stmt, kinds: frozenset[str], inside: frozenset[str], buffers: dict[str, Buffer]) -> set[str]:
-    """The thread dimensions that some store to shared memory is outside of; a block dimension is an error."""
+    """Return the thread dimensions that some store to shared memory is outside of; a block dimension is an error."""
     if isinstance(s, Alloc):
         buffers = buffers | {o.name: o for o in s.buffers}
     if isinstance(s, For) and is_bound(s):

@@ -37,7 +37,7 @@ class Context:
         return Context(self.known, self.buffers, (*self.lets, let))
 
     def wrap(self, s: Stmt) -> Stmt:
-        """The statement within those definitions that it uses."""
+        """Return the statement within those definitions that it uses."""
         for let in reversed(self.lets):
             used = {n.name for n in w.walk_exprs(s) if isinstance(n, Var)}
             if let.var.name in used:
@@ -49,7 +49,7 @@ MakeLaunch = Callable[[Stmt, Context], Launch]
 
 
 def partition(s: Stmt, context: Context, launch: MakeLaunch) -> tuple[Step, ...]:
-    """The steps of a statement; `launch` makes a device function of a nest."""
+    """Return the steps of a statement; `launch` makes a device function of a nest."""
     if not _is_hosts(s):
         return () if b.is_empty(s) else (launch(context.wrap(s), context),)
     match s:
@@ -93,7 +93,7 @@ def _holds_hosts(s: Stmt) -> bool:
 
 
 def _runs(s: Block) -> list[Stmt]:
-    """The statements, with neighbours joined that one thread can do in one function."""
+    """Return the statements, with neighbours joined that one thread can do in one function."""
     runs: list[Stmt] = []
     joining = False
     for p in s.statements:

@@ -111,7 +111,7 @@ class CudaProgram:
 
     @property
     def launches(self) -> tuple[Launch, ...]:
-        """Every launch in the steps, in the order of the functions in the source."""
+        """Return every launch in the steps, in the order of the functions in the source."""
         return tuple(_launches(self.steps))
 
 

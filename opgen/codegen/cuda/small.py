@@ -49,7 +49,7 @@ def _integers(t: str, dtype: DType) -> dict[str, Helper]:
 
 
 def _bits(exponent: int) -> str:
-    """The bits of the float32 2**exponent."""
+    """Return the bits of the float32 2**exponent."""
     return f"0x{struct.unpack('<I', struct.pack('<f', 2.0**exponent))[0]:08x}"
 
 

@@ -43,7 +43,7 @@ class StatementPrinter:
         self._temporaries: dict[str, str] = {}
 
     def lines(self, s: Stmt) -> list[str]:
-        """The C lines of a statement.  Names that it declares live until the enclosing brace."""
+        """Return the C lines of a statement.  Names that it declares live until the enclosing brace."""
         match s:
             case Store():
                 return self._store(s)
@@ -145,7 +145,7 @@ class StatementPrinter:
         return [f"if ({self.expressions.text(s.mask)}) {{", _INDENT + line, "}"]
 
     def _store_vector(self, s: Store, lanes: int) -> list[str]:
-        """Every lane is evaluated before the first is stored; stores are in lane order."""
+        """Store a vector: every lane is evaluated before the first is stored; stores are in lane order."""
         if any(_reads(e, s.buffer) for e in s.indices):
             raise InternalError(f"the indices of a vector store to {s.buffer} load from it")
         held: list[str] = []
@@ -161,13 +161,13 @@ class StatementPrinter:
         return ["{", *_indented(held + writes), "}"]
 
     def _hold(self, e: Expr, lane: int, wish: str, held: list[str]) -> str:
-        """A constant with the value of an expression in a lane."""
+        """Return a constant with the value of an expression in a lane."""
         name = self._temporary(f"{wish}{lane}")
         held.append(f"const {VALUE_TYPES[e.type.dtype]} {name} = {self.expressions.text(e, lane)};")
         return name
 
     def _temporary(self, wish: str) -> str:
-        """An identifier for a value that lives within one statement; the next statement may use it again."""
+        """Return an identifier for a value that lives within one statement; the next statement may use it again."""
         if wish not in self._temporaries:
             self._temporaries[wish] = self.scope.names.fresh(wish)
         return self._temporaries[wish]
@@ -186,6 +186,6 @@ def _indented(lines: list[str]) -> list[str]:
 
 
 def _dimensions(buffer: Buffer) -> str:
-    """The C array dimensions of a buffer of constant shape; C has no empty arrays."""
+    """Return the C array dimensions of a buffer of constant shape; C has no empty arrays."""
     sizes = [max(1, int(size.value)) for size in buffer.shape if isinstance(size, Const)]
     return "".join(f"[{size}]" for size in sizes or [1])

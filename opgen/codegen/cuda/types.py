@@ -85,7 +85,7 @@ def _floating(value: float, dtype: DType) -> str:
 
 
 def to_float32(value: float) -> float:
-    """The value rounded to float32."""
+    """Return the value rounded to float32."""
     try:
         return float(struct.unpack("<f", struct.pack("<f", value))[0])
     except OverflowError:
@@ -93,7 +93,7 @@ def to_float32(value: float) -> float:
 
 
 def _shortest(value: float) -> str:
-    """The shortest decimal that is a float32 when read as one; it has a point or an exponent."""
+    """Return the shortest decimal that is a float32 when read as one; it has a point or an exponent."""
     for digits in range(1, 10):
         text = f"{value:.{digits}g}"
         if to_float32(float(text)) == value:
@@ -102,7 +102,7 @@ def _shortest(value: float) -> str:
 
 
 def narrow_bits(value: float, dtype: DType) -> int:
-    """The bits of a value rounded once to float16 or bfloat16 (nearest even; a NaN becomes the quiet one)."""
+    """Return the bits of a value rounded once to float16 or bfloat16 (nearest even; a NaN becomes the quiet one)."""
     exponent_bits, fraction_bits = _EXPONENT_BITS[dtype], dtype.precision - 1
     sign = 1 << 15 if math.copysign(1.0, value) < 0 else 0
     infinity = ((1 << exponent_bits) - 1) << fraction_bits

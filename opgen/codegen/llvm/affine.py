@@ -24,7 +24,7 @@ def constant(value: int) -> Poly:
 
 
 def constant_of(p: Poly) -> int | None:
-    """The value of a constant polynomial, None for any other."""
+    """Return the value of a constant polynomial, None for any other."""
     if not p:
         return 0
     return p[()] if len(p) == 1 and () in p else None
@@ -73,7 +73,7 @@ def times(fn: Function, a: Poly, b: Poly) -> Poly:
 
 
 def atom(ref: str) -> Poly:
-    """The polynomial that is a value or an integer literal."""
+    """Return the polynomial that is a value or an integer literal."""
     return {(ref,): 1} if ref.startswith("%") else constant(int(ref))
 
 
@@ -94,7 +94,7 @@ def poly(fn: Function, e: Expr) -> Poly:
 
 
 def lanes(fn: Function, e: Expr) -> Lanes:
-    """An int64 expression, scalar (the same in every lane) or vector."""
+    """Return an int64 expression, scalar (the same in every lane) or vector."""
     match e:
         case Ramp():
             return Lanes(poly(fn, e.base), poly(fn, e.stride))
@@ -125,7 +125,7 @@ def _uniform(at: Lanes) -> bool:
 
 
 def _numbers(at: Lanes, count: int) -> list[int] | None:
-    """The integer of each lane, if they are known."""
+    """Return the integer of each lane, if they are known."""
     base, step = constant_of(at.base), constant_of(at.step)
     if base is None or step is None or at.rest:
         return None
@@ -163,7 +163,7 @@ def settled(at: Lanes) -> Lanes:
 
 
 def by_loop(fn: Function, p: Poly) -> list[Poly]:
-    """A polynomial without a constant as parts that change in different loops, those of outer loops first."""
+    """Return a polynomial without a constant as parts that change in different loops, those of outer loops first."""
     depth = fn.writer.depth
     parts: dict[int, Poly] = {}
     for atoms, coefficient in p.items():
@@ -208,7 +208,7 @@ def _hint(ref: str, what: str) -> str:
 
 
 def splat(fn: Function, scalar: str, ref: str, count: int) -> str:
-    """A scalar value (by name) of an LLVM type in every lane."""
+    """Return a scalar value (by name) of an LLVM type in every lane."""
     vector = f"<{count} x {scalar}>"
     hint = _hint(ref, "splat") if ref.startswith("%") else "splat"
     single = fn.writer.pure(hint, f"insertelement {vector} poison, {scalar} {ref}, i64 0")

@@ -26,7 +26,7 @@ _LARGEST = 2**63 - ALIGNMENT
 
 
 def reserve(fn: Function, buffer: Buffer) -> str:
-    """A pointer to a buffer of constant size on the stack."""
+    """Return a pointer to a buffer of constant size on the stack."""
     sizes = [constant_of(poly(fn, extent)) for extent in buffer.shape]
     known = [n for n in sizes if n is not None]
     if len(known) != len(sizes) or any(n < 0 for n in known):
@@ -45,7 +45,7 @@ def acquire(fn: Function, buffer: Buffer) -> str:
 
 
 def _acquired(fn: Function, name: str, size: str) -> str:
-    """A pointer to the first line in a new block."""
+    """Return a pointer to the first line in a new block."""
     w = fn.writer
     if fn.room is not None:
         return _from_room(fn, fn.room, name, size)
@@ -93,7 +93,7 @@ def acquire_together(fn: Function, buffers: Sequence[Buffer]) -> list[str]:
 
 
 def _size(fn: Function, buffer: Buffer) -> int | None:
-    """The bytes of a buffer, if they are constant and sensible."""
+    """Return the bytes of a buffer, if they are constant and sensible."""
     sizes = [constant_of(poly(fn, extent)) for extent in buffer.shape]
     known = [n for n in sizes if n is not None and n >= 0]
     size = buffer.dtype.bytes * prod(known)

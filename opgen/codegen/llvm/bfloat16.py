@@ -42,7 +42,7 @@ def narrowed(fn: Function, value: Value) -> Value | None:
 
 
 def _narrowing(fn: Function, symbol: str, lanes: int) -> str:
-    """A helper, and how likely its branch is taken."""
+    """Return a helper, and how likely its branch is taken."""
     x, half, bits, brain, truth = (vector(t, lanes) for t in ("float", "i16", "i32", "bfloat", "i1"))
     to_nearest = f"llvm.x86.avx512bf16.cvtneps2bf16.{32 * lanes}"
     of_class = f"llvm.x86.avx512.fpclass.ps.{32 * lanes}"

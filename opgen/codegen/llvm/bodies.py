@@ -139,7 +139,7 @@ def nodes(terms: int) -> list[Decimal]:
 
 
 def through(nodes: Sequence[Decimal], values: Sequence[Decimal]) -> list[Decimal]:
-    """The polynomial that has these values in these nodes: Newton's, multiplied out."""
+    """Return the polynomial that has these values in these nodes: Newton's, multiplied out."""
     with localcontext(Context(prec=45)):
         terms, differences = len(nodes), list(values)
         for step in range(1, terms):
@@ -153,7 +153,7 @@ def through(nodes: Sequence[Decimal], values: Sequence[Decimal]) -> list[Decimal
 
 
 def called(fn: Function, function: str, made: Callable[[Body], str], arguments: dict[str, Value]) -> Value:
-    """A call of a helper, which is written if it is not there."""
+    """Return a call of a helper, which is written if it is not there."""
     x = arguments["x"]
     symbol = f"{function}.{suffix(scalar_type(x.type.dtype.name), x.type.lanes)}"
     if symbol not in fn.module.helpers:

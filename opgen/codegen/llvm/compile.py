@@ -55,19 +55,19 @@ def _simplify(module: llvm.ModuleRef, builder: llvm.PassBuilder) -> None:
 
 
 def optimised_ir(ir: str, target: Target) -> str:
-    """The text of the optimised module."""
+    """Return the text of the optimised module."""
     with BUILD:
         return str(optimise(ir, target))
 
 
 def assembly(ir: str, target: Target, bound: bool = False) -> str:
-    """The assembly of an optimised module."""
+    """Return the assembly of an optimised module."""
     with BUILD:
         return str(machine(target).emit_assembly(optimise(ir, target, bound)))
 
 
 def commented_assembly(ir: str, target: Target, bound: bool = False) -> str:
-    """The same assembly with LLVM's comments: at each label the name of its block in the IR."""
+    """Return the same assembly with LLVM's comments: at each label the name of its block in the IR."""
     with BUILD:
         emitter = machine(target)
         emitter.set_asm_verbosity(True)
@@ -78,11 +78,11 @@ def commented_assembly(ir: str, target: Target, bound: bool = False) -> str:
 
 
 def object_code(ir: str, target: Target, bound: bool = False) -> bytes:
-    """The position-independent object file of an optimised module."""
+    """Return the position-independent object file of an optimised module."""
     with BUILD:
         return bytes(machine(target).emit_object(optimise(ir, target, bound)))
 
 
 def llvm_version() -> str:
-    """The version of LLVM in use, such as `22.1.0`."""
+    """Return the version of LLVM in use, such as `22.1.0`."""
     return ".".join(str(part) for part in llvm.llvm_version_info)

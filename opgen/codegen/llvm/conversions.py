@@ -171,7 +171,7 @@ _CONSTANT = re.compile(r"\$(\w+):(\S+?)(?=[,\s])")
 
 
 def convert(fn: Function, value: Value, to: DType) -> Value:
-    """The value in another type, as the loop IR's `Cast` says."""
+    """Return the value in another type, as the loop IR's `Cast` says."""
     source = value.type.dtype
     if source.name == to.name:
         return value
@@ -190,7 +190,7 @@ def convert(fn: Function, value: Value, to: DType) -> Value:
 
 
 def _op(fn: Function, operation: str, value: Value, to: DType) -> Value:
-    """A conversion instruction of LLVM."""
+    """Return a conversion instruction of LLVM."""
     result = Type(to, value.type.lanes)
     text = value_type(result)
     return Value(fn.writer.pure(to.name, f"{operation} {value.typed} to {text}"), result, text)
@@ -295,7 +295,7 @@ def _narrowed(fn: Function, value: Value, to: DType) -> Value:
 
 
 def _helper(fn: Function, name: str, value: Value, to: DType) -> Value:
-    """A call of one of the helpers, which is added to the module."""
+    """Return a call of one of the helpers, which is added to the module."""
     lanes = value.type.lanes
     result, argument, body = _HELPERS[name]
     symbol = f"{name}.x{lanes}" if lanes > 1 else name

@@ -136,7 +136,7 @@ def _erf(b: Body, x: str) -> str:
 
 
 def _erf_series(terms: int) -> list[Fraction]:
-    """The polynomial p in z = x * x of erf x = x + x p."""
+    """Return the polynomial p in z = x * x of erf x = x + x p."""
     factors = [Fraction((-1) ** k, math.factorial(k) * (2 * k + 1)) for k in range(terms)]
     return [BY_ROOT_PI * c - (k == 0) for k, c in enumerate(factors)]
 
@@ -163,7 +163,7 @@ It is 1.4 with all roundings.  They were found by linear programming, the last b
 
 
 def _erf_of_float(b: Body, x: str) -> str:
-    """Both sides are computed, and one is taken."""
+    """Compute both sides of erf, and select one."""
     size = b.to_real(b.apply("and", b.to_integer(x), b.integer((1 << 31) - 1)))
     near = b.fma(x, b.polynomial(b.apply("fmul", x, x), _ERF_NEAR_TERMS), x)
     end = b.number(_ERF_END)
@@ -177,7 +177,7 @@ def _erf_of_float(b: Body, x: str) -> str:
 
 @cache
 def _scaled_erfc(terms: int, low: float, high: float) -> list[Decimal]:
-    """The polynomial in t that is exp(x * x) * erfc(x), x = (low + high) / 2 + t (high - low) / 2."""
+    """Return the polynomial in t that is exp(x * x) * erfc(x), x = (low + high) / 2 + t (high - low) / 2."""
     with localcontext(Context(prec=45)):
         middle, half = Decimal(low + high) / 2, Decimal(high - low) / 2
         return through(nodes(terms), [_scaled_erfc_at(middle + half * t) for t in nodes(terms)])
@@ -229,7 +229,7 @@ def _atan(b: Body, x: str) -> str:
 
 @cache
 def _atan_series(terms: int) -> list[Decimal]:
-    """The polynomial in z = q * q that is (atan(q) - q) / q**3, q up to tan(pi / 8)."""
+    """Return the polynomial in z = q * q that is (atan(q) - q) / q**3, q up to tan(pi / 8)."""
     with localcontext(Context(prec=45)):
         places = [(1 + t) * Decimal("0.0858") for t in nodes(terms)]
         return through(places, [sum((-((-z) ** k) / (2 * k + 3) for k in range(60)), Decimal(0)) for z in places])

@@ -69,7 +69,7 @@ def entry_name(kernel: Kernel) -> str:
 
 
 def emit(kernel: Kernel, target: Target, room: bool = False) -> str:
-    """The LLVM IR of a kernel for a target; loops other than serial and parallel are refused (InternalError).
+    """Return the LLVM IR of a kernel for a target; loops other than serial and parallel are refused (InternalError).
 
     With `room` its buffers on the heap come out of memory that the caller provides.
     """
@@ -107,7 +107,7 @@ def _checks(kernel: Kernel) -> bool:
 
 
 def _emit_work(module: Module, kernel: Kernel, threaded: bool, room: bool) -> str:
-    """The kernel as a function of its buffers and parameters."""
+    """Return the kernel as a function of its buffers and parameters."""
     fn = Function(module, evaluate)
     w = fn.writer
     declared = []
@@ -135,7 +135,7 @@ def _emit_work(module: Module, kernel: Kernel, threaded: bool, room: bool) -> st
 
 
 def _emit_entry(module: Module, kernel: Kernel, threaded: bool, room: bool) -> str:
-    """The entry: unpack the words, convert the parameters, call the work."""
+    """Emit the entry: unpack the words, convert the parameters, call the work."""
     fn = Function(module, evaluate)
     w = fn.writer
     arguments = w.value("arguments")

@@ -96,7 +96,7 @@ class Module:
         return f"@{name}"
 
     def symbol(self, hint: str) -> str:
-        """A fresh symbol for an internal function of this kernel, without its sigil."""
+        """Return a fresh symbol for an internal function of this kernel, without its sigil."""
         count = self.names.get(hint, 0)
         self.names[hint] = count + 1
         return f"{self.name}.{hint}.{count}" if count else f"{self.name}.{hint}"

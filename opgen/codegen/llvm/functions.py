@@ -46,7 +46,7 @@ def call(fn: Function, e: Call) -> Value:
 
 
 def intrinsic(fn: Function, name: str, arguments: list[Value], more: str = "", more_types: str = "") -> Value:
-    """An intrinsic whose operands and result have one type, `more` being further operands as text."""
+    """Return an intrinsic whose operands and result have one type, `more` being further operands as text."""
     first = arguments[0]
     mangled = f"llvm.{name}.{suffix(scalar_type(first.type.dtype.name), first.type.lanes)}"
     types = ", ".join(a.text for a in arguments)

@@ -20,7 +20,7 @@ def library_symbol(fn: Function, function: str, of: Type, arity: int) -> str:
 
 
 def _every_lane(fn: Function, name: str, scalar: str, lanes: int, arity: int) -> str:
-    """A helper that calls a function for each lane."""
+    """Return a helper that calls a function for each lane."""
     symbol = f"{name}.x{lanes}"
     if symbol in fn.module.helpers:
         return f"@{symbol}"

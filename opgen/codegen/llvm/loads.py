@@ -28,7 +28,7 @@ _MOST_CHUNKS = 4
 
 
 def load(fn: Function, e: Load) -> Value:
-    """The value of a load; lanes that are masked off are 0."""
+    """Return the value of a load; lanes that are masked off are 0."""
     memory = fn.memory(e.buffer)
     fn.loaded.add(e.buffer)
     at, count = flattened(fn, memory, e.indices)
@@ -90,7 +90,7 @@ def _load_vector(fn: Function, memory: Memory, offset: Poly, count: int) -> str:
 
 
 def _load_lanes(fn: Function, memory: Memory, at: Lanes, count: int) -> str:
-    """A vector load without a mask."""
+    """Return a vector load without a mask."""
     step = constant_of(at.step)
     if step == 1 and not at.rest and not at.fixed:
         return _load_vector(fn, memory, at.base, count)
@@ -169,7 +169,7 @@ def _spread(fn: Function, mask: str, count: int, lanes: Mapping[int, int]) -> st
 
 
 def _load_one_masked(fn: Function, memory: Memory, offset: Poly, mask: str) -> str:
-    """A masked scalar load: one lane of a vector."""
+    """Return a masked scalar load: one lane of a vector."""
     element = memory_type(memory.buffer.dtype.name)
     on = fn.writer.pure("mask", f"insertelement <1 x i1> poison, i1 {mask}, i64 0")
     result = _masked_load(fn, memory, offset, 1, on)
@@ -177,7 +177,7 @@ def _load_one_masked(fn: Function, memory: Memory, offset: Poly, mask: str) -> s
 
 
 def _load_masked(fn: Function, memory: Memory, at: Lanes, count: int, mask: str, off: Sequence[bool] | None) -> str:
-    """A vector load under a mask, which is known to be off in some lanes."""
+    """Return a vector load under a mask, which is known to be off in some lanes."""
     step = constant_of(at.step)
     if at.rest or at.fixed or step is None or abs(step) != 1:
         places = _places(at, count, off or [False] * count)

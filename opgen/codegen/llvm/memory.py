@@ -147,7 +147,7 @@ def prefetch(fn: Function, s: Prefetch) -> None:
 
 
 def mask_of(fn: Function, mask: Expr | None, count: int) -> str | None:
-    """A mask's value with the access's lanes, None where every lane is on."""
+    """Return a mask's value with the access's lanes, None where every lane is on."""
     if mask is None or (isinstance(mask, Const) and mask.value):
         return None
     value = fn.value(mask)
@@ -157,7 +157,7 @@ def mask_of(fn: Function, mask: Expr | None, count: int) -> str | None:
 
 
 def addresses_of(fn: Function, memory: Memory, at: Lanes, count: int) -> str:
-    """The address of each lane."""
+    """Return the address of each lane."""
     element = memory_type(memory.buffer.dtype.name)
     address, _ = address_of(fn, memory, at.base)
     offsets = materialise_lanes(fn, at, count)

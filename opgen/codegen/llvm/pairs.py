@@ -39,7 +39,7 @@ def word(fn: Function, e: Word) -> Value:
 
 
 def _shifted(fn: Function, parts: list[Value], text: str, lanes: int) -> str:
-    """The parts as one word, by shifts."""
+    """Return the parts as one word, by shifts."""
     bits = 32 // len(parts)
     first, *others = (fn.writer.pure("wide", f"zext {v.typed} to {text}") for v in parts)
     for k, part in enumerate(others, 1):
@@ -93,7 +93,7 @@ def _bytes(fn: Function, total: Value, left: Value, right: Value) -> Value:
 
 
 def _low(fn: Function, pair: Value, like: Value) -> Value:
-    """The lower bfloat16 as float32: its bits are the upper ones of a float32."""
+    """Return the lower bfloat16 as float32: its bits are the upper ones of a float32."""
     lanes = pair.type.lanes
     bits = fn.writer.pure("low", f"shl {pair.typed}, {splat('i32', '16', lanes)}")
     return Value(fn.writer.pure("low", f"bitcast {pair.text} {bits} to {like.text}"), like.type, like.text)

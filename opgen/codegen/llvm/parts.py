@@ -87,7 +87,7 @@ def opened(module: Module, w: Writer, taken: str, threads: str) -> None:
 
 
 def take(module: Module, w: Writer, taken: str) -> str:
-    """The number of a part for a piece of the loop."""
+    """Return the number of a part for a piece of the loop."""
     module.declare("llvm.cttz.i64", "i64 @llvm.cttz.i64(i64, i1)")
     return w.define("part", f"call i64 @{_helper(module, 'parts.take', _TAKE)}(ptr {taken})")
 

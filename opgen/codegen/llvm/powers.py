@@ -29,7 +29,7 @@ def power(fn: Function, x: Value, y: Value) -> Value:
 
 
 def _pow(b: Body, x: str, y: str) -> str:
-    """The sign is that of x where y is odd."""
+    """Emit pow: the sign is that of x where y is odd."""
     top = 1 << (b.format.dtype.bits - 1)
     size = b.to_real(b.apply("and", b.to_integer(x), b.integer(top - 1)))
     value = _power_of_float(b, size, y) if b.format.dtype.bits == 32 else _power_of_double(b, size, y)
@@ -128,7 +128,7 @@ def _long_artanh(b: Body, f: str) -> tuple[str, str]:
 
 
 def _sum(b: Body, large: str, small: str) -> tuple[str, str]:
-    """The sum of two numbers, and its error, exact where the first is the larger or 0."""
+    """Return the sum of two numbers, and its error, exact where the first is the larger or 0."""
     total = b.apply("fadd", large, small)
     return total, b.apply("fsub", small, b.apply("fsub", total, large))
 

@@ -16,7 +16,7 @@ def pointer(fn: Function, m: Memory) -> str:
 
 
 def scalar(fn: Function, name: str, of: Type, promise: str = "") -> str:
-    """A scalar, which is brought into scope under its name: its declaration."""
+    """Return a scalar, which is brought into scope under its name: its declaration."""
     value = Value(fn.writer.value(sanitised(name)), of, value_type(of))
     fn.values[name] = value
     return f"{value.text} {promise}{value.ref}"

@@ -19,7 +19,7 @@ Helper = tuple[str, str, str]
 
 
 def unpacked(fn: Function, value: Value) -> Value:
-    """An integer of fewer than 8 bits as one of 8."""
+    """Return an integer of fewer than 8 bits as one of 8."""
     of = Type(value.type.dtype.compute_type, value.type.lanes)
     spare = splat("i8", str(of.dtype.bits - value.type.dtype.digits), of.lanes)
     high = fn.writer.pure("high", f"shl {value.typed}, {spare}")
@@ -28,7 +28,7 @@ def unpacked(fn: Function, value: Value) -> Value:
 
 
 def held(fn: Function, value: Value, to: DType) -> Value:
-    """An integer of 8 bits, or the nearest that a type of fewer has."""
+    """Return an integer of 8 bits, or the nearest that a type of fewer has."""
     ref, lanes = value.ref, value.type.lanes
     for name, end in (("max", to.least), ("min", to.greatest)):
         mangled = f"llvm.{'s' if to.signed else 'u'}{name}.{suffix('i8', lanes)}"
@@ -40,7 +40,7 @@ def held(fn: Function, value: Value, to: DType) -> Value:
 
 
 def packed(fn: Function, value: Value, to: DType) -> Value:
-    """An integer of 8 bits as one of fewer: the others are dropped."""
+    """Return an integer of 8 bits as one of fewer: the others are dropped."""
     mask = splat("i8", str((1 << to.digits) - 1), value.type.lanes)
     return Value(fn.writer.pure(to.name, f"and {value.typed}, {mask}"), Type(to, value.type.lanes), value.text)
 
@@ -51,7 +51,7 @@ def _float(exponent: int) -> str:
 
 
 def _bits(exponent: int) -> int:
-    """The bits of the float32 2**exponent."""
+    """Return the bits of the float32 2**exponent."""
     return int(struct.unpack("<i", struct.pack("<f", 2.0**exponent))[0])
 
 

@@ -47,7 +47,7 @@ def store(fn: Function, s: Store) -> None:
 
 
 def _only(mask: Expr | None, count: int) -> int | None:
-    """The lane that a mask leaves on, if it is known to leave on just one."""
+    """Return the lane that a mask leaves on, if it is known to leave on just one."""
     on = decided(mask) if mask is not None and mask.type.lanes == count > 1 else ()
     return on.index(True) if on.count(True) == 1 and None not in on else None
 
@@ -65,7 +65,7 @@ def _store_lane(fn: Function, memory: Memory, at: Lanes, count: int, ref: str, l
 
 
 def _in_memory(fn: Function, value: Value) -> Value:
-    """A value as it is kept in memory: bools widened to bytes."""
+    """Return a value as it is kept in memory: bools widened to bytes."""
     if value.type.dtype.name != "bool":
         return value
     byte = vector("i8", value.type.lanes)

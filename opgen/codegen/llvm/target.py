@@ -55,7 +55,7 @@ class Target:
 
     @staticmethod
     def generic() -> Target:
-        """The oldest CPU of this machine's architecture."""
+        """Return the oldest CPU of this machine's architecture."""
         triple = str(_llvm().get_process_triple())
         return Target(triple, "x86-64" if triple.startswith("x86_64") else "generic", name="generic")
 
@@ -88,7 +88,7 @@ class Target:
 
     @property
     def vector_bits(self) -> int:
-        """The width of a vector register."""
+        """Return the width of a vector register."""
         if not self.is_x86:
             return 128
         return 512 if self.has("avx512f") else 256 if self.has("avx") else 128
@@ -119,7 +119,7 @@ class Target:
         return self.has("amx-tile") and self.has(TILES)
 
     def without_tiles(self) -> Target:
-        """The same machine, its matrix unit left alone."""
+        """Return the same machine, its matrix unit left alone."""
         return replace(self, features=f"{self.features.replace(f'+{TILES},', '')},-{TILES}".lstrip(","))
 
 
@@ -131,7 +131,7 @@ def _feature_set(cpu: str, features: str) -> frozenset[str]:
 
 
 def _triple(architecture: str) -> str:
-    """The triple of an architecture on this machine's system (its own where the architecture is this one)."""
+    """Return the triple of an architecture on this machine's system (its own where the architecture is this one)."""
     own = str(_llvm().get_process_triple())
     if own.startswith((architecture, platform.machine())) and platform.machine() == architecture:
         return own

@@ -104,7 +104,7 @@ def _tile(buffer: str, o: Operation) -> tuple[int, ...] | None:
 
 
 def _configured(sums: int, rows: int, columns: int, depth: int) -> bytes:
-    """The 64 bytes that LDTILECFG reads: palette 1, bytes in a row of each register, rows of each.
+    """Return the 64 bytes that LDTILECFG reads: palette 1, bytes in a row of each register, rows of each.
 
     Registers from `sums` on hold left operands and right ones by turns.
     """
@@ -152,7 +152,7 @@ def _configure(fn: Function, configuration: bytes) -> str:
 
 
 def emit(fn: Function, s: For) -> bool:
-    """The instruction for a nest of tile loops; whether there is one."""
+    """Emit the instruction for a nest of tile loops; return True if there is one."""
     tiles = fn.tiles
     o = tiles.operations.get(id(s)) if tiles is not None else None
     if tiles is None or o is None:
@@ -176,7 +176,7 @@ def emit(fn: Function, s: For) -> bool:
 
 
 def _operand(fn: Function, tiles: Tiles, region: Region, side: int, kept: tuple[int, ...]) -> int:
-    """The register that holds a part of memory as a left (0) or right (1) operand, loaded if none does."""
+    """Return the register that holds a part of memory as a left (0) or right (1) operand, loaded if none does."""
     base = _base(fn, region)
     key = (side, region.buffer, region.rows, region.columns, tuple(sorted(base.items())))
     register = tiles.held.pop(key, None)
@@ -204,7 +204,7 @@ def _call(fn: Function, name: str, types: str, operands: str) -> None:
 
 
 def _address(fn: Function, region: Region) -> str:
-    """The operands of a tile load or store: where the first row is, and how many bytes on the next."""
+    """Return the operands of a tile load or store: where the first row is, and how many bytes on the next."""
     memory = fn.memory(region.buffer)
     pointer, _ = address_of(fn, memory, _base(fn, region))
     step = times(fn, _step(fn, region.buffer, region.rows), constant(memory.buffer.dtype.bytes))
@@ -212,7 +212,7 @@ def _address(fn: Function, region: Region) -> str:
 
 
 def _base(fn: Function, region: Region) -> Poly:
-    """The number of a region's first element."""
+    """Return the number of a region's first element."""
     at, _ = flattened(fn, fn.memory(region.buffer), region.first)
     return at.base
 

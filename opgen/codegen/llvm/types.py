@@ -48,44 +48,44 @@ class Value(NamedTuple):
 
 @cache
 def vector(scalar: str, lanes: int) -> str:
-    """The LLVM type of `lanes` of a scalar LLVM type; one lane is the scalar itself."""
+    """Return the LLVM type of `lanes` of a scalar LLVM type; one lane is the scalar itself."""
     return scalar if lanes == 1 else f"<{lanes} x {scalar}>"
 
 
 def value_type(t: Type) -> str:
-    """The LLVM type of a value."""
+    """Return the LLVM type of a value."""
     return vector(_VALUE[t.dtype.name], t.lanes)
 
 
 def scalar_type(name: str) -> str:
-    """The LLVM type of a scalar value of the named type."""
+    """Return the LLVM type of a scalar value of the named type."""
     return _VALUE[name]
 
 
 def memory_type(name: str) -> str:
-    """The LLVM type of an element in memory."""
+    """Return the LLVM type of an element in memory."""
     return "i8" if name == "bool" else _VALUE[name]
 
 
 def suffix(scalar: str, lanes: int) -> str:
-    """The mangling of an LLVM type in an intrinsic's name: `v16f32`."""
+    """Return the mangling of an LLVM type in an intrinsic's name: `v16f32`."""
     return _SUFFIX[scalar] if lanes == 1 else f"v{lanes}{_SUFFIX[scalar]}"
 
 
 def splat(scalar: str, literal: str, lanes: int) -> str:
-    """The literal in every lane."""
+    """Return the literal in every lane."""
     if lanes == 1:
         return literal
     return "zeroinitializer" if literal in ("0", "0.0", "false") else f"splat ({scalar} {literal})"
 
 
 def listed(scalar: str, literals: list[int]) -> str:
-    """A vector literal with these integers as its lanes."""
+    """Return a vector literal with these integers as its lanes."""
     return "<" + ", ".join(f"{scalar} {n}" for n in literals) + ">"
 
 
 def literal(value: int | float | bool, t: Type) -> str:
-    """A constant of a type, the same in every lane, rounded once to that type."""
+    """Return a constant of a type, the same in every lane, rounded once to that type."""
     name = t.dtype.name
     return splat(_VALUE[name], _scalar_literal(value, name), t.lanes)
 
@@ -111,7 +111,7 @@ def _scalar_literal(value: int | float | bool, name: str) -> str:
 
 
 def wrapped(value: int, bits: int) -> int:
-    """The two's complement number of that many bits that equals `value` modulo 2**bits."""
+    """Return the two's complement number of that many bits that equals `value` modulo 2**bits."""
     half = 1 << (bits - 1)
     return (value + half) % (1 << bits) - half
 
@@ -131,7 +131,7 @@ def _rounded_to_float32(value: float) -> float:
 
 
 def float16_bits(value: float) -> int:
-    """The bit pattern of the float16 nearest to a double, ties to even."""
+    """Return the bit pattern of the float16 nearest to a double, ties to even."""
     try:
         return int(struct.unpack("<H", struct.pack("<e", value))[0])
     except OverflowError:
@@ -139,7 +139,7 @@ def float16_bits(value: float) -> int:
 
 
 def bfloat16_bits(value: float) -> int:
-    """The bit pattern of the bfloat16 nearest to a double, ties to even."""
+    """Return the bit pattern of the bfloat16 nearest to a double, ties to even."""
     sign = 0x8000 if math.copysign(1.0, value) < 0 else 0
     if math.isnan(value):
         return sign | 0x7FC0

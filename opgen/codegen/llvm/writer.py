@@ -61,7 +61,7 @@ class Writer:
         return f"{hint}.{count}" if count else hint
 
     def value(self, hint: str) -> str:
-        """A fresh value name, to be defined by the caller."""
+        """Return a fresh value name, to be defined by the caller."""
         return self._value(hint, len(self._loops))
 
     def _value(self, hint: str, depth: int) -> str:
@@ -77,7 +77,7 @@ class Writer:
         self._lines.append("  " + text)
 
     def define(self, hint: str, text: str) -> str:
-        """An instruction with a result."""
+        """Return an instruction with a result."""
         ref = self.value(hint)
         self._lines.append(f"  {ref} = {text}")
         return ref
@@ -100,7 +100,7 @@ class Writer:
         return ref
 
     def multiple(self, hint: str, of: str, factor: int) -> str:
-        """An int64 value by a number; as `pure`."""
+        """Return an int64 value by a number; as `pure`."""
         line = len(self._lines)
         found = self.pure(hint, f"mul i64 {of}, {factor}")
         if self._loops and line < len(self._lines):
@@ -108,7 +108,7 @@ class Writer:
         return found
 
     def once(self, hint: str, text: str) -> str:
-        """The result of an instruction without effects that must stay where it is; as `pure` otherwise."""
+        """Return the result of an instruction without effects that must stay where it is; as `pure` otherwise."""
         ref = self._known.get(text)
         if ref is None:
             ref = self.define(hint, text)
@@ -116,7 +116,7 @@ class Writer:
         return ref
 
     def recall(self, key: Hashable) -> str | None:
-        """The value that was remembered under a key where it dominates, if any."""
+        """Return the value that was remembered under a key where it dominates, if any."""
         return self._known.get(key)
 
     def remember(self, key: Hashable, ref: str) -> None:
@@ -124,7 +124,7 @@ class Writer:
         self._scopes[-1].append(key)
 
     def alloca(self, hint: str, text: str) -> str:
-        """An allocation in the entry block, where LLVM can promote it to registers."""
+        """Return an allocation in the entry block, where LLVM can promote it to registers."""
         ref = self.value(hint)
         self._allocas.append(f"  {ref} = alloca {text}")
         return ref
@@ -139,7 +139,7 @@ class Writer:
         self.block = name
 
     def reserve(self) -> int:
-        """A line to be filled in later, by its number."""
+        """Return a line to be filled in later, by its number."""
         self._lines.append("")
         return len(self._lines) - 1
 
@@ -171,7 +171,7 @@ class Writer:
             self._loops.pop()
 
     def text(self, header: str) -> str:
-        """The whole function under its header (`define ...`)."""
+        """Return the whole function under its header (`define ...`)."""
         lines = [header + " {", "entry:", *self._allocas]
         for number, line in enumerate(self._lines):
             lines += self._before.get(number, ())

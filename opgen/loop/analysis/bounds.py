@@ -224,14 +224,14 @@ class Context:
         return self._prover.interval(self.polynomial(e))
 
     def polynomial(self, e: Expr) -> Polynomial:
-        """The normal form of a scalar integer expression, `let` names replaced by their values."""
+        """Return the normal form of a scalar integer expression, `let` names replaced by their values."""
         return self._normaliser.polynomial(per_lane(e))
 
     def _difference(self, e: Compare) -> Polynomial:
         return self._normaliser.difference(replace(e, left=per_lane(e.left), right=per_lane(e.right)))
 
     def resolve(self, e: Expr) -> Expr:
-        """The expression with `let` names replaced by their values where those are integers or conditions."""
+        """Return the expression with `let` names replaced by their values where those are integers or conditions."""
         if not self.values:
             return e
         return map_expr(lambda n: self.values.get(n.name, n) if isinstance(n, Var) else n, e)
@@ -287,7 +287,7 @@ class Context:
 
 
 def _consequences(fact: Polynomial) -> list[Polynomial]:
-    """A fact with rounded constant, and, for `v <= min(x, y)` and the like, the same for both operands."""
+    """Return a fact with rounded constant, and, for `v <= min(x, y)` and the like, the same for both operands."""
     divisor = fact.content()
     fact = fact.divide_rounding_down(divisor) if divisor > 1 else fact
     found = [fact]

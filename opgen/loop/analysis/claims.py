@@ -174,7 +174,7 @@ class _Builder:
             self._statement(part, scope if scope.target else replace(scope, target=self._defined(part)))
 
     def _defined(self, s: Stmt) -> str:
-        """The tensor that a nest defines."""
+        """Return the tensor that a nest defines."""
         local = {o.name for n in walk(s) if isinstance(n, Alloc) for o in n.buffers}
         return next((n.buffer for n in walk(s) if isinstance(n, Store) and n.buffer not in local), "")
 
@@ -266,7 +266,7 @@ class _Builder:
                 self._nonzero(scope, self.integer(e.right, scope), e)
 
     def _sides(self, e: Select, scope: _Scope, visit: Visit) -> tuple[int, int | None, int | None]:
-        """Both values of a select, each where it may be chosen."""
+        """Return both values of a select, each where it may be chosen."""
         condition = self._truth(e.condition, scope)
         jump = self._jump("unless", condition)
         first = visit(e.if_true, self._where(e.condition, True, scope))
@@ -277,7 +277,7 @@ class _Builder:
         return condition, first, second
 
     def integer(self, e: Expr, scope: _Scope) -> int:
-        """The step of an int64 expression without loads."""
+        """Return the step of an int64 expression without loads."""
         if e not in scope.known:
             scope.known[e] = self._new_integer(e, scope)
         return scope.known[e]
@@ -316,7 +316,7 @@ class _Builder:
         return self._of("loop", self.step("number", -most), self.step("number", most))
 
     def _quotient(self, e: Binary, scope: _Scope) -> int:
-        """A quotient or remainder: `(x // y + k) // d` may be rewritten as `(x + k * y) // (y * d)`."""
+        """Return a quotient or remainder: `(x // y + k) // d` may be rewritten as `(x + k * y) // (y * d)`."""
         left, right = self.integer(e.left, scope), self.integer(e.right, scope)
         text = f"the operand {self._text(e.left, scope)} of {self._text(e, scope)}{_place(scope)}"
         self._fits(scope, left, right, text)

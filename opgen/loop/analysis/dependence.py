@@ -104,7 +104,7 @@ def _reason(loop: For, first: _Access, second: _Access) -> str:
 
 
 def _accesses(s: Stmt, path: tuple[_Step, ...], local: frozenset[str]) -> Iterator[_Access]:
-    """The accesses in a loop's body to buffers that outlive an iteration."""
+    """Yield the accesses in a loop's body to buffers that outlive an iteration."""
     for e in expressions(s):
         for n in walk_expr(e):
             if isinstance(n, Load) and n.buffer not in local:
@@ -130,7 +130,7 @@ def _accesses(s: Stmt, path: tuple[_Step, ...], local: frozenset[str]) -> Iterat
 def _access(
     buffer: str, indices: tuple[Expr, ...], mask: Expr | None, is_store: bool, path: tuple[_Step, ...]
 ) -> _Access:
-    """An access seen lane by lane: the lane is one more loop around it."""
+    """Return an access seen lane by lane: the lane is one more loop around it."""
     lanes = max((i.type.lanes for i in indices), default=1)
     if lanes > 1:
         path = (*path, _Loop(lane_variable(lanes).name, Const(0), Const(lanes), lanes))
@@ -284,7 +284,7 @@ def _bound(step: _Step) -> tuple[str, ...]:
 
 
 def _ranges(path: tuple[_Step, ...]) -> dict[str, tuple[int, int] | None]:
-    """The names bound along a path, each with its least and greatest value where these are numbers."""
+    """Return the names bound along a path, each with its least and greatest value where these are numbers."""
     found: dict[str, tuple[int, int] | None] = {}
     for step in path:
         found |= dict.fromkeys(_bound(step))
@@ -338,12 +338,12 @@ def _enter(context: Context, path: tuple[_Step, ...]) -> Context:
 
 
 def _copied(name: str) -> str:
-    """The name of the later iteration's copy (no listing can declare a name with a space)."""
+    """Return the name of the later iteration's copy (no listing can declare a name with a space)."""
     return f"{name} later"
 
 
 def _copy(step: _Step, copies: Mapping[str, Expr]) -> tuple[_Step, dict[str, Expr]]:
-    """A step of the path with its variables renamed, and the renamings that hold after it."""
+    """Return a step of the path with its variables renamed, and the renamings that hold after it."""
     match step:
         case _Loop():
             new = Var(_copied(step.var), INDEX)

@@ -80,7 +80,7 @@ class Examples:
 
     @cached_property
     def _known(self) -> dict[Atom, None]:
-        """The variables of the facts, in order; last are those for which an equation has a value."""
+        """Return the variables of the facts, in order; last are those for which an equation has a value."""
         ordered = sorted(_variables(self.facts), key=self._place)
         facts = set(self.facts)
         solved = {_solved(f, ordered): None for f in self.facts if len(f.terms) > MANY and -f in facts}
@@ -88,7 +88,7 @@ class Examples:
 
     @cached_property
     def _rank(self) -> dict[Atom, int]:
-        """The place of each variable in the order in which they get values."""
+        """Return the place of each variable in the order in which they get values."""
         return {v: number for number, v in enumerate(self._known)}
 
     @cached_property
@@ -139,13 +139,13 @@ class Examples:
 
 
 def _end(limits: Interval, great: bool) -> int:
-    """The greatest or the least number within limits, the other end where there is none."""
+    """Return the greatest or the least number within limits, the other end where there is none."""
     low, high = limits
     return next((x for x in ((high, low) if great else (low, high)) if x is not None), 0)
 
 
 def _far_end(limits: Interval, great: bool) -> int:
-    """The greatest or the least number within limits, a great one where there is none: no fact is about it."""
+    """Return the greatest or the least number within limits, a great one where there is none: no fact is about it."""
     limit = limits[1 if great else 0]
     if limit is not None:
         return limit
@@ -160,7 +160,7 @@ def _solved(equation: Polynomial, ordered: Iterable[Atom]) -> Atom | None:
 
 
 def _variables(polynomials: Iterable[Polynomial]) -> set[Atom]:
-    """The variables in some polynomials, those within other atoms as well."""
+    """Return the variables in some polynomials, those within other atoms as well."""
     found: set[Atom] = set()
     for p in polynomials:
         for a in p.atoms:

@@ -32,7 +32,7 @@ class Form:
 
     @property
     def range(self) -> tuple[int, int]:
-        """The least and the greatest value."""
+        """Return the least and the greatest value."""
         ends = [sorted((0, factor * (v.extent - 1))) for v, factor in self.terms.items()]
         return self.number + sum(low for low, _ in ends), self.number + sum(high for _, high in ends)
 
@@ -127,7 +127,7 @@ def span(start: Form, stop: Expr, known: Known) -> int | None:
 
 
 def digits(name: str, own: str, count: int, body: Stmt) -> Form:
-    """A loop's variable that counts up to below `count`, made of new variables, whose names begin with `own`."""
+    """Return a loop's variable that counts up to below `count`, made of new variables, whose names begin with `own`."""
     steps = sorted(step for step in _divisors(name, body) if 1 < step < count)
     if any(larger % step for step, larger in pairwise(steps)):
         steps = []

@@ -80,7 +80,7 @@ class Intervals:
         return low, high
 
     def least(self, p: Polynomial, less: Polynomial) -> int | None:
-        """The least value of `p - less`."""
+        """Return the least value of `p - less`."""
         total = 0
         for monomial, c in p.terms.items():
             low = self._least(monomial, c - less.terms.get(monomial, 0))
@@ -96,7 +96,7 @@ class Intervals:
         return total
 
     def _least(self, monomial: Monomial, c: int) -> int | None:
-        """The least value of a term."""
+        """Return the least value of a term."""
         if not monomial or c == 0:
             return c
         bound = self._monomial(monomial)[0 if c > 0 else 1]

@@ -96,7 +96,7 @@ class Movement:
 
     @property
     def element_bytes(self) -> int:
-        """The bytes of the widest type that is multiplied and added; 4 if none is."""
+        """Return the bytes of the widest type that is multiplied and added; 4 if none is."""
         found = (e.type.dtype.bytes for s in walk.walk(self._body) for top in walk.expressions(s) for e in _fmas(top))
         return max(found, default=4)
 
@@ -130,7 +130,7 @@ class Movement:
         return sum(self._moved(child, inner, size) for child, inner in _children(s, ranges))
 
     def _boxes(self, s: Stmt, ranges: Ranges) -> Boxes:
-        """A box for each buffer that the statement touches, over all its iterations."""
+        """Return a box for each buffer that the statement touches, over all its iterations."""
         found: Boxes = {}
         for access, inner in _accesses(s, ranges):
             if access.buffer in self._sizes:
@@ -176,7 +176,7 @@ class Movement:
 
 
 def _arithmetic(e: Expr) -> Iterator[Expr]:
-    """The operations on elements in a value, each once: not those of subscripts."""
+    """Yield the operations on elements in a value, each once: not those of subscripts."""
     left, seen = [e], set[int]()
     while left:
         found = left.pop()
@@ -193,7 +193,7 @@ def _fmas(top: Expr) -> Iterator[Call]:
 
 
 def _values(s: Stmt) -> Iterator[Expr]:
-    """The values that a statement stores or names; those of subscripts are not counted."""
+    """Yield the values that a statement stores or names; those of subscripts are not counted."""
     if isinstance(s, Store) or (isinstance(s, Let) and s.var.type != INDEX):
         yield s.value
 
@@ -204,7 +204,7 @@ def _subscripts(e: Expr, ranges: Ranges) -> Interval:
 
 
 def _of_tiles(tile: Operation) -> Executed:
-    """Each operand of a product is loaded for two of them, as four registers hold sums of two by two."""
+    """Count each operand's load for two products, as four registers hold sums of two by two."""
     match tile:
         case Multiply():
             products = 2.0 * tile.rows * tile.columns * tile.depth
@@ -284,7 +284,7 @@ def _hull(a: Box, b: Box) -> Box:
 
 
 def interval(e: Expr, ranges: Ranges) -> Interval:
-    """The values of an integer or bool expression (bools are 0 and 1), by the ranges of its variables."""
+    """Return the values of an integer or bool expression (bools are 0 and 1), by the ranges of its variables."""
     match e:
         case Const(value):
             return float(value), float(value)

@@ -98,7 +98,7 @@ class _Walk:
         return {**known, s.var: start.plus(own)}, (*loops, tuple(own.terms))
 
     def _access(self, indices: tuple[Expr, ...], known: Known, loops: _Loops) -> _Access:
-        """An access of a vector is one with its lane as one more variable."""
+        """Return an access; that of a vector has its lane as one more variable."""
         self._count += 1
         return _Access(self._count, loops, tuple(form_of(i, known, f"lane {self._count}") for i in indices))
 

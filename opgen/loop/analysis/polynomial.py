@@ -52,7 +52,7 @@ _ATOMS: weakref.WeakValueDictionary[str, Atom] = weakref.WeakValueDictionary()
 
 
 def atom(kind: str, expr: Expr, operands: tuple[Polynomial, ...] = ()) -> Atom:
-    """The atom for an expression, always the same object for equal ones."""
+    """Return the atom for an expression, always the same object for equal ones."""
     key = expr.name if isinstance(expr, Var) and expr.type == INDEX else f"{print_expr(expr)}: {expr.type}"
     found = _ATOMS.get(key)
     return _ATOMS.setdefault(key, Atom(key, kind, expr, operands)) if found is None else found
@@ -99,7 +99,7 @@ class Polynomial:
 
     @property
     def value(self) -> int | None:
-        """The number that a constant polynomial is, else None."""
+        """Return the number that a constant polynomial is, else None."""
         if not self.terms:
             return 0
         return self.terms.get(()) if len(self.terms) == 1 else None
@@ -155,7 +155,7 @@ class Polynomial:
         return Polynomial(with_it), Polynomial(without)
 
     def replace(self, factor: Atom, value: Polynomial) -> Polynomial:
-        """The polynomial with an atom's every power replaced."""
+        """Return the polynomial with an atom's every power replaced."""
         total = Polynomial()
         for monomial, c in self.terms.items():
             term = Polynomial({tuple(a for a in monomial if a is not factor): c})
@@ -165,7 +165,7 @@ class Polynomial:
         return total
 
     def content(self) -> int:
-        """The greatest common divisor of the coefficients, the constant's left out; 0 if there is none."""
+        """Return the greatest common divisor of the coefficients, the constant's left out; 0 if there is none."""
         divisor = 0
         for monomial, c in self.terms.items():
             if monomial:
@@ -173,7 +173,7 @@ class Polynomial:
         return divisor
 
     def multiple_of(self, other: Polynomial) -> int:
-        """The number that times `other` is this; 0 if there is none."""
+        """Return the number that times `other` is this; 0 if there is none."""
         if self.terms.keys() != other.terms.keys() or not self.terms:
             return 0
         monomial, coefficient = next(iter(other.terms.items()))
@@ -185,7 +185,7 @@ class Polynomial:
         return Polynomial({m: q for m, c in self.terms.items() if (q := c // divisor)})
 
     def common_factors(self) -> Monomial:
-        """The atoms that divide every monomial."""
+        """Return the atoms that divide every monomial."""
         monomials = iter(self.terms)
         common = list(next(monomials, ()))
         for monomial in monomials:
@@ -199,7 +199,7 @@ class Polynomial:
         return tuple(common)
 
     def without(self, factors: Monomial) -> Polynomial:
-        """The polynomial divided by a product that divides every monomial."""
+        """Return the polynomial divided by a product that divides every monomial."""
         terms = {}
         for monomial, c in self.terms.items():
             left = list(monomial)
@@ -218,7 +218,7 @@ class Polynomial:
                 yield Polynomial.of(factor), Polynomial({m: c for m, c in self.terms.items() if factor not in m})
 
     def sorted_terms(self) -> Iterator[tuple[Monomial, int]]:
-        """The terms in a fixed order: by their atoms' names, the constant last."""
+        """Yield the terms in a fixed order: by their atoms' names, the constant last."""
         keyed = sorted(self.terms.items(), key=lambda t: (not t[0], [a.key for a in t[0]]))
         return iter(keyed)
 
@@ -275,7 +275,7 @@ class Normaliser:
         return self.ordered(e.right) - self.ordered(e.left)
 
     def _opaque(self, e: Expr) -> Expr:
-        """The expression with `let` names of index type replaced by their values."""
+        """Return the expression with `let` names of index type replaced by their values."""
         return map_expr(lambda n: (self.lookup(n) or n) if isinstance(n, Var) else n, e)
 
     def _binary(self, e: Binary) -> Polynomial:
@@ -308,17 +308,17 @@ _WITHOUT_NAMES = Normaliser(lambda _: None)
 
 
 def polynomial(e: Expr) -> Polynomial:
-    """The normal form of a scalar expression without `let` names."""
+    """Return the normal form of a scalar expression without `let` names."""
     return _WITHOUT_NAMES.polynomial(e)
 
 
 def difference(e: Compare) -> Polynomial:
-    """The right side of a comparison without `let` names less the left one."""
+    """Return the right side of a comparison without `let` names less the left one."""
     return _WITHOUT_NAMES.difference(e)
 
 
 def _floordiv(left: Polynomial, right: Polynomial) -> Polynomial:
-    """The quotient, with multiples of the divisor taken out."""
+    """Return the quotient, with multiples of the divisor taken out."""
     if len(right.terms) != 1 or (right.value is not None and left.value is not None):
         if left.value is not None and right.value:
             return Polynomial.constant(left.value // right.value)
@@ -386,7 +386,7 @@ def _extremum(op: str, left: Polynomial, right: Polynomial) -> Polynomial:
 
 
 def expression(p: Polynomial) -> Expr:
-    """The polynomial as an expression; the same for equal polynomials."""
+    """Return the polynomial as an expression; the same for equal polynomials."""
     total: Expr | None = None
     for monomial, c in p.sorted_terms():
         negative = c < 0 and total is not None
@@ -421,7 +421,7 @@ def linear(e: Expr, var: str) -> tuple[Expr, Expr] | None:
 
 
 def coefficient(e: Expr, var: str) -> Expr | None:
-    """The factor of a variable in an expression linear in it (0 if it is absent), else None."""
+    """Return the factor of a variable in an expression linear in it (0 if it is absent), else None."""
     found = linear(e, var)
     return None if found is None else found[0]
 

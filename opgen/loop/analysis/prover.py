@@ -109,7 +109,7 @@ class Prover:
         return False
 
     def _reduce(self, goal: Polynomial) -> Polynomial:
-        """An equivalent goal without common positive factors."""
+        """Return an equivalent goal without common positive factors."""
         common = tuple(a for a in goal.common_factors() if self._least(a) >= 1)
         if common:
             goal = goal.without(common)
@@ -121,12 +121,12 @@ class Prover:
         return -1 if low is None else low
 
     def _by_common_factor(self, goal: Polynomial, depth: int) -> bool:
-        """The goal is a product of atoms that are not negative and of something that is not."""
+        """Try the goal as a product of atoms that are not negative and a factor that is not either."""
         common = tuple(a for a in goal.common_factors() if self._least(a) >= 0)
         return bool(common) and self._prove(goal.without(common), depth - 1)
 
     def _by_one_fact(self, goal: Polynomial) -> bool:
-        """The goal is a fact plus something whose bounds are enough."""
+        """Try the goal as a fact plus something whose bounds are enough."""
         for f in self.facts:
             if goal.atoms.isdisjoint(f.atoms):
                 continue
@@ -250,7 +250,7 @@ class Prover:
         return max((self.order.get(name, 0) for name in a.variables), default=-1)
 
     def _facts_about(self, v: Atom) -> tuple[Polynomial, ...]:
-        """The facts in which an atom occurs, those that define it included."""
+        """Return the facts in which an atom occurs, those that define it included."""
         if v not in self._extra:
             self._extra[v] = ()  # while its own facts are looked for
             own = tuple(self._definition(v))
@@ -287,7 +287,7 @@ class Prover:
     # Numbers --------------------------------------------------------------------------------------
 
     def _lower(self, p: Polynomial, depth: int) -> int | None:
-        """The greatest number found that `p` does not go below."""
+        """Return the greatest number found that `p` does not go below."""
         if p.value is not None:
             return p.value
         best = self.intervals.of(p)[0]
@@ -345,7 +345,7 @@ def _between_quotients(goal: Polynomial, v: Atom) -> Iterator[Polynomial]:
 
 
 def _unit_or_more(f: Polynomial, v: Atom) -> int:
-    """The coefficient of an atom in a fact if it is a number (and linear), else 0."""
+    """Return the coefficient of an atom in a fact if it is a number (and linear), else 0."""
     parts = f.split(v)
     return 0 if parts is None else parts[0].value or 0
 

@@ -109,7 +109,7 @@ def _inside(value: int) -> int:
 
 
 def _run(steps: Sequence[Step], given: Sequence[Span]) -> int | None:
-    """The number of the first claim that does not hold."""
+    """Return the number of the first claim that does not hold."""
     found: list[Span] = [Span(0, 0)] * len(steps)
     at = 0
     while at < len(steps):

@@ -11,7 +11,7 @@ from opgen.loop.walk import parts
 
 
 def inside(s: Stmt, context: Context) -> tuple[Context, ...]:
-    """The context of each part of a statement (in the order of `walk.parts`), given the statement's own."""
+    """Return the context of each part of a statement (in the order of `walk.parts`), given the statement's own."""
     match s:
         case For():
             return (context.with_loop(s.var, s.start, s.stop),)

@@ -140,7 +140,7 @@ class Names:
 
 
 def limits(dtype: DType) -> tuple[int, int]:
-    """The least and the greatest integer of a type."""
+    """Return the least and the greatest integer of a type."""
     return dtype.least, dtype.greatest
 
 
@@ -217,7 +217,7 @@ class ExpressionWriter:
     # Arithmetic -----------------------------------------------------------------------------------
 
     def _within(self, text: str, type: Type, low: int, high: int) -> Code:
-        """A scalar integer, wrapped if it may leave its type."""
+        """Return a scalar integer, wrapped if it may leave its type."""
         least, greatest = limits(type.dtype)
         if least <= low and high <= greatest:
             return Code(text, low, high)
@@ -308,7 +308,7 @@ class ExpressionWriter:
         return Code(text, *(limits(target) if target.is_int else (0, 0)))
 
     def _float_cast(self, operand: Code, source: DType, target: DType) -> str | None:
-        """A conversion that one numpy constructor does with one rounding, or None."""
+        """Return a conversion that one numpy constructor does with one rounding, or None."""
         exact = source.is_int and operand.low >= -(2**53) and operand.high <= 2**53
         if target.name in ("float32", "float64") and (source.is_float or exact):
             return f"np.{target.name}({operand.text})"

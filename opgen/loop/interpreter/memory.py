@@ -56,7 +56,7 @@ class Memory:
         self.written[offsets] = 1
 
     def _offsets(self, index: Index, active: Array) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-        """The row-major offset of every lane, 0 where the lane is off."""
+        """Return the row-major offset of every lane, 0 where the lane is off."""
         offsets = np.zeros(len(active), dtype=np.int64)
         for i, size in zip(index, self.shape, strict=True):
             outside = np.logical_and(active, np.less(i, 0) | np.greater_equal(i, size))

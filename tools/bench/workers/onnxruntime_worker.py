@@ -54,7 +54,7 @@ class OnnxRuntime(Library):
 
 
 def model(case: dict[str, Any], given: Given, shape: tuple[int, ...], kind: int, dtype: Any) -> onnx.ModelProto:
-    """A graph of one node from `x` to `y`."""
+    """Return a graph of one node from `x` to `y`."""
     weights, groups = grouped(case, given.filter)
     kernel = numpy_helper.from_array(np.ascontiguousarray(weights.transpose(3, 2, 0, 1), dtype), "w")
     (top, bottom), (left, right) = same_padding(case)

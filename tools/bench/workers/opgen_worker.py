@@ -61,7 +61,7 @@ class Generated(Library):
 
 
 def images_shape(case: dict[str, Any]) -> list[int]:
-    """The images' shape as the case's format has it."""
+    """Return the images' shape as the case's format has it."""
     shape: list[int] = list(case["input_shape"])
     return [shape[i] for i in TO_NCHW] if case["data_format"] == "NCHW" else shape
 

@@ -58,7 +58,7 @@ class Given:
         return placed(rng.standard_normal(shape, dtype=np.float32), self._offset)
 
     def placed(self, array: np.ndarray, dtype: Any) -> np.ndarray:
-        """An array in a type and in the order of its dimensions, where the tensors of the case begin."""
+        """Return an array in a type and in the order of its dimensions, where the tensors of the case begin."""
         return placed(array.astype(dtype), self._offset)
 
     @cached_property
@@ -108,7 +108,7 @@ def placed(array: np.ndarray, offset: int) -> np.ndarray:
 
 
 def first(results: Any) -> np.ndarray:
-    """The result of an op, the first of several."""
+    """Return the result of an op, the first of several."""
     return np.asarray(results[0] if isinstance(results, (tuple, list)) else results)
 
 
@@ -195,12 +195,12 @@ def save(path: str, result: np.ndarray | dict[str, np.ndarray]) -> None:
 
 
 def peak_bytes() -> int:
-    """The most memory that this process has had."""
+    """Return the most memory that this process has had."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def in_a_line(text: str) -> str:
-    """The lines of a message as one, not too long."""
+    """Return the lines of a message as one, not too long."""
     return " ".join(line.strip() for line in text.strip().split("\n"))[:MESSAGE]
 
 
