@@ -68,7 +68,7 @@ def region(access: Access, loops: Sequence[Loop]) -> Region:
             continue
         if rows == 1 and stride <= max(run, LINE):
             run += stride * (extent - 1)
-        elif rows > 1 and stride <= reach:  # rows among, or next to, those there are
+        elif rows > 1 and stride <= reach:  # rows among or next to the earlier ones
             rows += (extent - 1) * max(1, stride // step)
             reach += stride * (extent - 1)
         else:
@@ -108,7 +108,7 @@ class Traffic:
         for loop in reversed(order):
             if loop.extent == 1:
                 continue
-            key = (id(nest), loop)  # nests stay as long as this
+            key = (id(nest), loop)  # the id stays valid: `_nests` keeps loop nests alive
             if key not in self._nests:
                 self._nests[key] = self._inside(loop, nest)
             nest = self._nests[key]
