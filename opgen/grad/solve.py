@@ -46,7 +46,7 @@ def solve(
 
 
 def within(e: Expr, extent: Expr) -> tuple[Expr, Expr]:
-    """0 <= e < extent."""
+    """Return the conditions 0 <= e < extent."""
     return Operation(">=", e, ZERO), Operation("<", e, extent)
 
 
@@ -159,7 +159,7 @@ class _Solver:
             return False
         condition, a, b = found
         first, second = self._extents[a.name], self._extents[b.name]
-        solved, free = condition, condition  # for a; for b
+        solved, free = condition, condition  # a is solved for; b is free
         if e.actual is not None:
             stretched = Operation("==", e.actual, ONE)
             solved = Operation("and", condition, Not(stretched))

@@ -64,7 +64,7 @@ class Expander:
         items = [i for at in sorted(done) for i in done[at]]
         return [*self._attributes(), *items]
 
-    # Present inputs ----------------------------------------------------------------------------------
+    # Present inputs ---------------------------------------------------------------------------------
 
     def _inputs_there(self) -> None:
         world, call = self.world, self.call

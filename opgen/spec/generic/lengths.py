@@ -118,7 +118,7 @@ class Lengths:
             message = f"'{name}...' stands for {self.found[name]} indices, and for {count} here"
             raise Mistake(message, span)
 
-    # Lengths of patterns --------------------------------------------------------------------------
+    # Lengths of patterns ----------------------------------------------------------------------------
 
     def _open(self, tree: s.Expression) -> bool:
         """Return True if a pattern contains packs of unknown length."""

@@ -100,10 +100,7 @@ class RankSolver:
         return False
 
     def _stretched(self) -> bool:
-        """Solve for a stretching pack: the largest number of dimensions that any input has for it.
-
-        Return the pack of an expanded dimension: the first pack named in it.
-        """
+        """Solve for a stretching pack: the largest number of dimensions that any input has for it."""
         waiting = {self._pack(d) for g in self.given for d in self._unknown(g) if not _stretches(d)}
         for given in self.given:
             for dim in self._unknown(given):
@@ -118,7 +115,7 @@ class RankSolver:
         return any(_stretches(d) and self._pack(d) == name for d in given.dims)
 
     def _pack(self, dim: s.Dim) -> str:
-        """The pack that an expanded dimension is of: the first name in it that is one."""
+        """Return the pack of an expanded dimension: the first pack named in it."""
         return next((n for n in names_in(dim.size) if n in self.packs), "")
 
     def _set(self, dim: s.Dim, rank: int, given: Given) -> None:

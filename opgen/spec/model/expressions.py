@@ -20,8 +20,8 @@ Meaning of the mathematics.
     * `max`, `min` propagate NaN; of equal values the first counts.
     * An order is stable in both directions: of equal values (0 and -0 are equal) the one with the smaller index is
       first.  NaN is above all numbers, and equal to NaN.
-    * A term of a sum is left out if one of its factors is an element of a constant that is 0, and the sum runs over
-      indices of constants only.  Products of elements of constants are exact, and rounded once to the compute type.
+    * If a sum runs over indices of constants only, terms with a factor 0 from a constant are left out.
+      Products of elements of constants are exact, and rounded once to the compute type.
 """
 
 from __future__ import annotations
