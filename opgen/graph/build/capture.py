@@ -1,8 +1,8 @@
 """Capture: a Python function that calls generated functions becomes a graph.
 
-It is called once with symbols, of which types and shapes are known and no values; each generated function that is given
-one checks the call as always, and it becomes a node.  What Python does besides is done then and never again: loops are
-unrolled, choices by shapes are made, arrays that the function does not take are constants.
+The function is called once, with symbols that have types and shapes but no values.  Each generated function that gets a
+symbol checks the call as always, and becomes a node.  All other Python code runs at capture and never again: loops are
+unrolled, branches on shapes are taken, and arrays that are not arguments of the function are constants.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Traced(Symbol):
     def called(
         self, callee: Callee, tensors: tuple[object, ...], rest: tuple[object, ...], out: object
     ) -> tuple[Symbol, ...]:
-        """The results of a call, which is now a node."""
+        """Return the results of a call, which is now a node."""
         return self.trace.call(callee, tensors, rest, out)
 
     def __add__(self, other: object) -> Any:
@@ -81,7 +81,7 @@ class Traced(Symbol):
         return self._with(OPPOSITE, self)
 
     def _with(self, name: str, *given: object) -> Any:
-        """The node of arithmetic with symbols, arrays and numbers; these have the symbol's type."""
+        """Return the result of arithmetic with symbols, arrays and numbers; the numbers take the symbol's type."""
         if not all(isinstance(g, Symbol | np.ndarray | np.generic | int | float) for g in given):
             return NotImplemented
         values = [self.trace.value(g) if isinstance(g, Symbol) else self._constant(g) for g in given]
@@ -119,9 +119,9 @@ class Trace:
     def call(
         self, callee: Callee, tensors: tuple[object, ...], rest: tuple[object, ...], out: object
     ) -> tuple[Any, ...]:
-        """Adds the node of a call; raises what the call itself would raise for arguments that do not fit.
+        """Add the node of a call and return its results.  Raises the errors that the call itself would raise.
 
-        Its results are symbols; where it depends on no values, it is known, and they are arrays.
+        The results are symbols.  They are arrays where the call depends on shapes alone, and is therefore known.
         """
         if out is not None:
             raise CaptureError(f"{callee.name}: 'out' cannot be given in a function that is compiled: no call runs")
@@ -148,7 +148,7 @@ class Trace:
         given: Mapping[str, Any],
         types: Mapping[str, str] | None = None,
     ) -> tuple[Traced, ...]:
-        """Adds a node; its results."""
+        """Add a node and return its results."""
         if self._done:
             raise CaptureError(f"{spec.name}: a symbol outlives the function that it was made for")
         label = self._fresh(spec.function_name)
@@ -160,7 +160,7 @@ class Trace:
         return tuple(Traced(self, value) for value in made)
 
     def inline(self, graph: Graph, inputs: Sequence[object]) -> tuple[Traced, ...]:
-        """Adds the nodes of a graph, given its inputs: symbols, or arrays of their types; its results."""
+        """Add the nodes of a graph, given its inputs (symbols, or arrays of their types), and return its results."""
         if self._done:
             raise CaptureError(f"{graph.name}: a symbol outlives the function that it was made for")
         known: dict[str, Value] = {}
@@ -180,7 +180,7 @@ class Trace:
         return tuple(Traced(self, known[name]) for name in graph.outputs)
 
     def value(self, symbol: Symbol) -> Value:
-        """The value that a symbol stands for; CaptureError if it is another function's."""
+        """Return the value of a symbol.  Raises CaptureError if the symbol belongs to another function."""
         if not isinstance(symbol, Traced) or symbol.trace is not self:
             raise CaptureError("a symbol is used outside the function that it was made for")
         return symbol.value
@@ -191,7 +191,7 @@ class Trace:
         return found.dtype, found.shape
 
     def constant(self, array: Array) -> Constant:
-        """The constant that an array is, as it is now."""
+        """Return the constant with the elements that an array has now."""
         data = Data(np.array(array, order="C"))
         dtype = dtype_of(data.array)
         if dtype is None:
@@ -202,7 +202,7 @@ class Trace:
         return self._constants[data]
 
     def graph(self, results: Sequence[tuple[str, object]]) -> Graph:
-        """The graph that gives these results, by name: symbols or arrays.  Nothing can be added to it any more."""
+        """Return the graph that gives these results (symbols or arrays), by name, and close the trace."""
         outputs = []
         for name, result in results:
             if isinstance(result, Symbol):
@@ -217,7 +217,7 @@ class Trace:
         return Graph(self.name, self.inputs, constants, values, tuple(self._nodes), tuple(outputs), names)
 
     def _op(self, module: Module, spec: OpSpec) -> Op:
-        """The op as one that stands alone, made once for a module (which is held, so that its number stays its own)."""
+        """Return the op on its own, made once for a module (which is kept alive, so that its id stays unique)."""
         key = id(module), spec.name
         if key not in self._ops:
             self._ops[key] = module, op_of(module, spec)
@@ -233,7 +233,7 @@ class Trace:
 
 
 def attributes(spec: OpSpec, rest: Sequence[object]) -> dict[str, Any]:
-    """What a call gives besides its tensors, by name: attributes, and the integers of `sizes` inputs."""
+    """Return the arguments of a call that are not tensors, by name: attributes, and the integers of `sizes` inputs."""
     tensors = {t.name for t in spec.tensors}
     given = dict(zip([n for n in spec.signature if n not in tensors], rest, strict=True))
     known = (
@@ -245,7 +245,7 @@ def attributes(spec: OpSpec, rest: Sequence[object]) -> dict[str, Any]:
 
 
 def _plain(value: object) -> object:
-    """Arrays as lists, bytes as words, lists of lists flat."""
+    """Return arrays as lists, bytes as strings, and nested lists flat."""
     if isinstance(value, np.ndarray | np.generic):
         return _plain(value.tolist())
     if isinstance(value, bytes):
@@ -256,7 +256,7 @@ def _plain(value: object) -> object:
 
 
 def trace(function: Callable[..., Any], name: str, inputs: Mapping[str, Kind]) -> Graph:
-    """The graph of a function that takes tensors of these types and shapes, in order, and returns one or a tuple."""
+    """Return the graph of a function of tensors of these types and shapes, in order, that returns one or a tuple."""
     work = Trace(name, inputs)
     result = function(*work.symbols)
     results = result if isinstance(result, list | tuple) else (result,)
@@ -265,7 +265,7 @@ def trace(function: Callable[..., Any], name: str, inputs: Mapping[str, Kind]) -
 
 
 def place_outside() -> str:
-    """Where in the user's code this is called from: `file.py:12`."""
+    """Return the place in the user's code from which this is called: `file.py:12`."""
     frame = sys._getframe(1)
     while frame.f_back is not None:
         code = frame.f_code.co_filename

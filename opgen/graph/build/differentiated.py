@@ -24,13 +24,13 @@ class Differentiable(Protocol):
     name: str
 
     def split(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Several, list[tuple[str, Any]]]:
-        """The arguments of a call without their tensors, and these by name."""
+        """Return the arguments of a call without their tensors, and the tensors by name."""
 
     def traced(self, structure: Part, kinds: Mapping[str, Kind]) -> tuple[Graph, Part]:
-        """The graph for tensors of these types and shapes, and what the function makes of its results."""
+        """Return the graph for tensors of these types and shapes, and the structure of the function's results."""
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        """What the function gives."""
+        """Call the function."""
 
 
 class Differentiated:
@@ -72,7 +72,7 @@ class Differentiated:
         return each[0] if self.single else each
 
     def _seeds(self, graph: Graph, results: Part, grad: Any) -> list[Any]:
-        """The gradient with respect to each result."""
+        """Return the gradient with respect to each result."""
         if grad is None:
             values = [graph.value[name] for name in graph.outputs]
             return [np.ones(v.shape, numpy_dtype(v.dtype)) for v in values]

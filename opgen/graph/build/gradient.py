@@ -1,7 +1,7 @@
-"""The gradient of a graph, in reverse: from the results back, each node by the gradients of its op.
+"""The gradient of a graph, in reverse mode: from the results back, each node by the gradients of its op.
 
-For each value the parts that its readers contribute are added up, then handed on to what the value was made from.
-What is differentiated is seen from types alone: only floats have gradients.
+The contributions of a value's readers are added up, then passed on to the inputs of the node that made the value. Types
+alone decide which values are differentiated: only floats have gradients.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class GradientError(UserError):
 
 
 def gradient(graph: Graph, wrt: Sequence[str]) -> Graph:
-    """The graph of the gradients with respect to the inputs `wrt`, in their order, each in its input's shape.
+    """Return the graph of the gradients with respect to the inputs `wrt`, in their order, each in its input's shape.
 
     It takes the graph's inputs and then, for each output in order, the gradient with respect to it, in its shape.
     Raises GradientError, with the node and the reason.
@@ -55,7 +55,7 @@ def gradient(graph: Graph, wrt: Sequence[str]) -> Graph:
 
 
 class _Reverse:
-    """The gradient's nodes as they are added; `_parts` are the contributions to the gradient of each value."""
+    """Nodes of the gradient in order of addition; `_parts` are the contributions to the gradient of each value."""
 
     def __init__(self, graph: Graph, wrt: Sequence[str]) -> None:
         self.graph = graph
@@ -67,7 +67,7 @@ class _Reverse:
         self._moving = _depending(graph, wrt)
 
     def seeds(self) -> list[Value]:
-        """A new input for the gradient of each output."""
+        """Add a new input for the gradient of each output."""
         found = []
         for name, known in zip(self.graph.outputs, self.graph.result_names, strict=True):
             value = self.graph.value[name]
@@ -77,7 +77,7 @@ class _Reverse:
         return found
 
     def node(self, node: Node) -> None:
-        """Hands what has come to a node's results on to what it takes."""
+        """Pass the gradients of a node's results on to its inputs."""
         if not self._moving.intersection(node.outputs) or not any(name in self._parts for name in node.outputs):
             return
         seeds = [self.total_or_zeros(name) for name in node.outputs]
@@ -95,8 +95,10 @@ class _Reverse:
         return self._add(f"{node.name}.grad_{tensor.name}", op, inputs, attributes, dict(node.types), node.origin)
 
     def _plain(self, node: Node) -> tuple[Op, dict[str, AttrStored]]:
-        """The op of a node, and its attributes.  One that stretches operands is settled for how it does here: the
-        gradient of one that stretches is a sum over the places where it was read, of which the op alone knows little.
+        """Return the op of a node and its attributes, with broadcasting resolved for these operands.
+
+        The gradient of a broadcast operand is a sum over the places where it was read, and the op alone does not know
+        them.
         """
         if any(d.broadcast for t in node.op.spec.tensors for d in t.dims):
             try:
@@ -107,7 +109,7 @@ class _Reverse:
         return node.op, dict(node.attributes)
 
     def total_or_zeros(self, name: str) -> Value:
-        """The sum of what has come to a value so far."""
+        """Return the sum of the contributions to a value's gradient so far; zeros if there are none."""
         parts = self._parts.get(name)
         value = self.graph.value[name]
         if not parts:
@@ -147,7 +149,7 @@ class _Reverse:
 
 
 def _depending(graph: Graph, wrt: Sequence[str]) -> set[str]:
-    """The values of floats that depend on the values of some inputs."""
+    """Return the float values that depend on the values of some inputs."""
     found = set(wrt)
     for node in graph.nodes:
         taken = [n for t, n in zip(node.op.spec.tensors, node.inputs, strict=True) if not t.shape_only]
@@ -168,7 +170,7 @@ def _derivative(node: Node, op: Op, tensor: str) -> tuple[Op, tuple[str, ...]]:
 
 @lru_cache(maxsize=256)
 def _derived(op: Op, tensor: str) -> tuple[Op, tuple[str, ...]]:
-    """The gradient of an op with respect to an input, and what it calls the gradients of the op's outputs."""
+    """Return the gradient of an op with respect to an input, and its names for the gradients of the op's outputs."""
     found = grad.gradient(op.module, op.spec, tensor)
     if found.gradient is None:
         raise InternalError(f"'{found.name}' does not say of what it is the gradient")

@@ -1,4 +1,4 @@
-"""The models that stand in a model: what they take from around them, and copies of them under other names."""
+"""Models inside a model: the values that they take from around them, and copies of them under other names."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Name = TypeVar("Name", str, "str | None")
 
 
 def models_of(step: Step) -> tuple[Model, ...]:
-    """The models that stand in a step."""
+    """Return the models inside a step."""
     if isinstance(step, Branch):
         return step.then, step.otherwise
     return (step.body,) if isinstance(step, Repeat) else ()
 
 
 def taken_by(step: Step) -> set[str]:
-    """The names of all values that a step takes, models in it included."""
+    """Return the names of all values that a step takes, models in it included."""
     found: set[str | None]
     if isinstance(step, Call):
         found = {*step.inputs, *(name for _, name in step.counted)}
@@ -34,7 +34,7 @@ def taken_by(step: Step) -> set[str]:
 
 
 def made_in(model: Model) -> Iterator[str]:
-    """The names of all values that a model holds and makes, models in it included."""
+    """Yield the names of all values that a model holds and makes, models in it included."""
     yield from model.constants
     for step in model.calls:
         yield from (name for name in step.outputs if name is not None)
@@ -47,7 +47,10 @@ def made_in(model: Model) -> Iterator[str]:
 def part_of(
     name: str, steps: Iterable[Step], constants: Mapping[str, Data], outputs: Iterable[str], source: str
 ) -> Model:
-    """The model of some steps; `constants` are all there are around, and what else it takes is its `outer`."""
+    """Return the model of some steps.
+
+    `constants` are all constants around it.  Other values that it takes become its `outer`.
+    """
     steps, outputs = tuple(steps), tuple(dict.fromkeys(outputs))
     taken = {name for step in steps for name in taken_by(step)} | set(outputs)
     made = {name for step in steps for name in step.outputs}
@@ -56,7 +59,7 @@ def part_of(
 
 
 def renamed(model: Model, names: Mapping[str, str]) -> Model:
-    """A model in which values have other names: those that `names` has."""
+    """Return a model with some of its values renamed as `names` says."""
 
     def new(name: Name) -> Name:
         return names.get(name, name) if name is not None else name

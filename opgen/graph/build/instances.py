@@ -1,4 +1,4 @@
-"""Which arguments of a call count by their values: an op asks for integers, not for a tensor."""
+"""Arguments of a call that count by their values: an op asks for integers, not for a tensor."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from opgen.spec.model.model import Module, Sizes
 
 
 def wants_value(module: Module, name: str, place: int) -> bool:
-    """Whether an op may ask for the integers of an argument, not for a tensor."""
+    """Return whether an op may ask for the integers of an argument, not for a tensor."""
     generic = module.generic(name)
     if generic is not None:
         return place < len(generic.inputs) and isinstance(generic.inputs[place], s.StaticDecl | s.SizesDecl)

@@ -1,7 +1,7 @@
-"""Values that are known before a model runs: constants, and what follows from constants and shapes alone.
+"""Values that are known before a model runs: constants, and values that follow from constants and shapes alone.
 
-They are worked out when somebody asks for them.  The elements of inputs may be offered, too: they are looked at when
-somebody asks for what follows from them, and only those; the input itself stays one.
+They are computed on demand.  The elements of inputs may be offered, too.  They are read only when a value that follows
+from them is demanded; the input itself stays an input.
 """
 
 from __future__ import annotations
@@ -17,37 +17,40 @@ from opgen.graph.ir.offered import Offered
 from opgen.graph.ir.steps import steps
 
 MOST = 2**16
-"""Elements of a value that is worked out because somebody asks for its integers: lists of sizes are far shorter."""
+"""Maximum number of elements of a value that is computed for its integers: lists of sizes are far shorter."""
 
 
 STEPS = 2**22
-"""Operations on elements that all of them take together: a model's lists of sizes take some thousands."""
+"""Maximum number of operations on elements for all of them together: a model's lists of sizes take some thousands."""
 
 
 class UncomputableError(UserError):
-    """A value that is asked for, and for which an op has no result: which node, and why."""
+    """A demanded value for which an op has no result; the text names the node and the reason."""
 
 
 class Knowledge:
-    """What is known of the values of a graph that grows."""
+    """Known values of a graph under construction."""
 
     def __init__(self, offered: Mapping[str, Array]) -> None:
-        """`offered` are the elements of inputs."""
+        """Start with `offered`, the elements of inputs."""
         self._offered = offered
         self._derived = not isinstance(offered, Offered) or offered.derived
         self._sources: dict[str, frozenset[str]] = {name: frozenset((name,)) for name in offered}
-        """The inputs whose elements are offered that a value follows from."""
+        """For each value, the inputs with offered elements from which it follows."""
         self._data: dict[str, Data] = {}
         self._computable: dict[str, tuple[Node, tuple[Value, ...]]] = {}
         self._worked_out: set[str] = set()
         self._left = STEPS
 
     def constant(self, value: Value, data: Data) -> None:
-        """A value whose elements are given."""
+        """Add a value whose elements are given."""
         self._data[value.name] = data
 
     def node(self, node: Node, inputs: Sequence[Value], outputs: Sequence[Value]) -> None:
-        """A node whose inputs are there; its results can be known if all whose elements it reads can."""
+        """Add a node whose inputs are present.
+
+        Its results can be known if the elements of all inputs that it reads can be known.
+        """
         read = [v for v, t in zip(inputs, node.op.spec.tensors, strict=True) if not t.shape_only]
         known = all(v.name in self._data or v.name in self._computable or v.name in self._offered for v in read)
         if known and all(prod(v.shape) <= MOST for v in outputs):
@@ -57,15 +60,15 @@ class Knowledge:
                 self._sources.update((v.name, sources) for v in outputs)
 
     def worked_out(self, name: str) -> bool:
-        """Whether a node's result has been asked for, and is known."""
+        """Return whether a value has been computed here from a node."""
         return name in self._worked_out
 
     def data(self, name: str) -> Data | None:
-        """The elements of a value, if they are known by now."""
+        """Return the elements of a value if they are known by now."""
         return self._data.get(name)
 
     def elements(self, name: str) -> Array | None:
-        """The elements of a value, worked out if they can be known; else None.  Raises UncomputableError."""
+        """Return the elements of a value, computed if they can be known; else None.  Raises UncomputableError."""
         unread = [source for source in self._sources.get(name, ()) if source not in self._data]
         if unread and name not in self._offered and not self._derived:
             return None
@@ -90,7 +93,7 @@ class Knowledge:
         return self._data[name].array
 
     def _run(self, node: Node, inputs: Sequence[Value]) -> None:
-        """Works a node's results out."""
+        """Compute a node's results."""
         call = bind(node.op, node.types, node.attributes, [(v.dtype, v.shape) for v in inputs])
         arrays = [self._data[v.name].array if v.name in self._data else None for v in inputs]
         where = node.origin or f"node '{node.name}' ({node.op.spec.name})"

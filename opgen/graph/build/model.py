@@ -16,15 +16,15 @@ from opgen.graph.ir.values import Size as Size
 from opgen.spec.model.model import Module
 
 Attribute: TypeAlias = "int | float | bool | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | Data | Model"
-"""What a source gives an attribute: numbers, words, lists of them, a tensor, or a model that runs inside."""
+"""Value of an attribute in a source: numbers, strings, lists of them, a tensor, or a model that runs inside."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
     """A call of an op of a module.
 
-    `inputs` and `outputs` are names of values; None stands for an optional one that is left out.  `origin` says where
-    it stands in the source, for messages.  `counted` are attributes that are elements of values, with their names.
+    `inputs` and `outputs` are names of values; None marks an omitted optional one.  `origin` is the place in the
+    source, for messages.  `counted` are attributes that are elements of values, with the names of these values.
     """
 
     name: str
@@ -39,10 +39,10 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """One of two models, by a condition of one element; its results are theirs, in order.
+    """One of two models, chosen by a condition of one element; its results are theirs, in order.
 
-    The models have no inputs: what they take from around them stands in their `outer`.  Names of values are unique in
-    the whole model, those inside its branches among them.
+    The models have no inputs: values that they take from around them are in their `outer`.  Names of values are unique
+    in the whole model, including those inside its branches.
     """
 
     name: str
@@ -55,8 +55,9 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Along:
-    """How tensors are taken apart in slices, or slices put together: along an axis, which counts from the end if it is
-    negative, the first slice first or (`backward`) last.
+    """Slicing of tensors, or joining of slices, along an axis.
+
+    A negative axis counts from the end.  The first slice comes first, or last if `backward`.
     """
 
     axis: int = 0
@@ -65,14 +66,18 @@ class Along:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """A model that is run again and again, `most` times at most, and never if `condition` is false; both are names.
+    """A model run repeatedly, at most `most` times, and never if `condition` is false; both are names of values.
 
-    `given` are the names of what each run is given, in order: if the runs are `counted`, the number of the run (from
-    0) and the condition; then the `states`, which are before the first run the values of these names; then slices of
-    the values that `sliced` names.  The results of a run are, in order, the condition of the next (if they are
-    counted; it counts for nothing without a `condition` of the first), the states after it, and what is put together
-    of all runs, as `joined` says.  Results of the whole are the last states and what is put together.  Runs that are
-    not counted are as many as there are slices.
+    `given` are the names of the values that each run takes, in order:
+
+    - if the runs are `counted`, the number of the run (from 0) and the condition;
+    - the `states`, which before the first run are the values of these names;
+    - slices of the values that `sliced` names.
+
+    A run returns, in order, the condition of the next run (if runs are counted), the states after the run, and the
+    slices to join as `joined` says.  Without a `condition` for the first run, the condition that a run returns is
+    ignored. The results of the whole are the last states and the joined tensors.  Runs that are not counted are as many
+    as there are slices.
     """
 
     name: str
@@ -89,14 +94,15 @@ class Repeat:
 
 
 Step: TypeAlias = "Call | Branch | Repeat"
-"""What a model is made of."""
+"""Steps of a model."""
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """`calls` stand in an order in which each comes after those whose results it takes.  `source` says where the model
-    came from.  `outer` are names of values that a model inside another takes from around it.  `defaults` are inputs
-    for which constants of their names stand.
+    """A model: steps in order, each after the steps whose results it takes.
+
+    `calls` are the steps.  `source` is the place that the model came from.  `outer` are names of values that a model
+    inside another takes from around it.  `defaults` are optional inputs; constants of the same names hold their values.
     """
 
     name: str
@@ -109,7 +115,7 @@ class Model:
     defaults: tuple[Input, ...] = ()
 
     def taking(self, names: Collection[str]) -> Model:
-        """Return the model whose `defaults` of these names are inputs, behind those that it has."""
+        """Return the model whose `defaults` of these names are inputs, after its other inputs."""
         more = tuple(i for i in self.defaults if i.name in names)
         constants = {name: data for name, data in self.constants.items() if name not in names}
         rest = tuple(i for i in self.defaults if i.name not in names)
@@ -117,5 +123,5 @@ class Model:
 
     @property
     def outline(self) -> Outline:
-        """What callers know of it."""
+        """Return the part of the model that callers see."""
         return Outline(self.name, self.inputs, self.outputs, len(self.calls), self.defaults)

@@ -1,9 +1,9 @@
-"""Models that are no one program: what some steps are is known only when the model runs.
+"""Models that are not a single program, because some step is known only when the model runs.
 
-Such a model runs in parts: what does not depend on the step, a program; the step, as it turns out to be; what depends
-on it.  A branch runs one of its sides, a model that is run again and again is a program that runs again and again, and
-a call whose sizes depend on elements is part of a program for just these.  Parts are models, whose programs are kept as
-those of models are (`opgen.graph.program.programs`).
+Such a model runs in parts: a program for all that does not depend on the step; the step, once it is known; and a
+program for all that depends on it.  A branch runs one of its sides.  A repeated model is a program that runs
+repeatedly.  A call whose sizes depend on elements belongs to a program for just these elements.  Parts are models, and
+their programs are kept like those of models (`opgen.graph.program.programs`).
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from opgen.graph.ir.values import Array, Kind, Value
 from opgen.runtime.memory.buffers import dtype_of
 
 RUNS = 1 << 20
-"""The most runs of one model inside another: a condition that is never false would run it for ever."""
+"""Maximum number of runs of one model inside another: a condition that is never false would run it for ever."""
 
 CUTS = 256
-"""The combinations of sizes for which it is remembered where a model is cut."""
+"""Number of combinations of sizes for which the cut of a model is remembered."""
 
 ALONE = -1
-"""The cut of a model that begins with the step: it is one program if the values of floats may decide about shapes."""
+"""Cut of a model that begins with the step: it is one program if the values of floats may decide about shapes."""
 
 Values: TypeAlias = "Mapping[str, Array]"
 
@@ -41,28 +41,28 @@ class Whole(Protocol):
 
     @property
     def programs(self) -> Sequence[object]:
-        """Its programs."""
+        """Return its programs."""
 
     def results(self, tensors: tuple[object, ...]) -> tuple[Array, ...]:
-        """Its results for tensors in order."""
+        """Return its results for tensors in order."""
 
 
 Make: TypeAlias = "Callable[[Model, bool], Whole]"
-"""Makes such a model; the flag says that the values of inputs of floats may decide about shapes, too."""
+"""Makes such a model; the flag says that the values of float inputs may decide about shapes, too."""
 
 
 class _Piece(Protocol):
-    """What makes some values of others."""
+    """A piece of a model: makes some values from others."""
 
     def run(self, values: Values) -> dict[str, Array]:
-        """The results by name; `values` has what it takes, and may have more."""
+        """Return the results by name; `values` has at least the values that it takes."""
 
     def models(self) -> Iterator[Whole]:
-        """The programs' models, in the order in which they first run."""
+        """Yield the programs' models, in the order in which they first run."""
 
 
 class Part:
-    """A model, without inputs but for its `outer`, that is one program where it can be, and else runs in pieces."""
+    """A model, with `outer` in place of inputs, that is one program where it can be, and else runs in pieces."""
 
     def __init__(self, model: Model, make: Make) -> None:
         self._model = model
@@ -98,7 +98,7 @@ class Part:
         return {name: data.array for name, data in self._model.constants.items()}, self._pieces[at]
 
     def _in_one(self, given: Values, floats: bool) -> dict[str, Array]:
-        """The results of one program; `floats`: the values of floats may decide about shapes."""
+        """Return the results of one program; `floats`: the values of floats may decide about shapes."""
         dtypes = tuple(_dtype(name, a) for name, a in given.items())
         whole = self._wholes.get((dtypes, floats))
         if whole is None:
@@ -108,11 +108,14 @@ class Part:
         return dict(zip(self._model.outputs, whole.results(tuple(given.values())), strict=True))
 
     def has(self, kinds: Sequence[Kind]) -> bool:
-        """Whether it is known that the model runs in pieces for inputs of these kinds."""
+        """Return whether the model is known to run in pieces for inputs of these kinds."""
         return tuple(kinds) in self._cuts
 
     def cut(self, kinds: Sequence[Kind], error: UndecidedError) -> int:
-        """Where the model is cut for such inputs, given why it is not one program; ALONE if it cannot be."""
+        """Return the step at which to cut the model for such inputs; ALONE if it cannot be cut.
+
+        `error` says why the model is not one program.
+        """
         names = [step.name for step in self._model.calls]
         at = min(names.index(p.step) for p in error.problems if p.step in names)
         if at not in self._pieces:
@@ -123,7 +126,10 @@ class Part:
         return at
 
     def _cut(self, at: int) -> tuple[_Piece, ...]:
-        """What does not depend on a step, the step, and what does; nothing if all is what there was."""
+        """Return the pieces before a step, the step, and the pieces that depend on it.
+
+        There are none if this does not split the model.
+        """
         model, steps = self._model, self._model.calls
         late: set[str] = set()
         before: list[Step] = []
@@ -154,7 +160,7 @@ class Part:
         return tuple(pieces)
 
     def _inner(self, model: Model, given: tuple[str, ...] = ()) -> Part:
-        """The part that a model inside a step is; each of its runs is given values of these names."""
+        """Return the part for a model inside a step; each of its runs is given values of these names."""
         around = self._model.constants
         outer = tuple(dict.fromkeys((*(name for name in model.outer if name not in around), *given)))
         constants = {**model.constants, **{name: around[name] for name in model.outer if name in around}}
@@ -195,7 +201,7 @@ class _Choice:
 
 
 class _Runs:
-    """A model that is run again and again."""
+    """A model that is run repeatedly."""
 
     def __init__(self, repeat: Repeat, inner: _Inner) -> None:
         self._repeat = repeat
@@ -231,7 +237,7 @@ class _Runs:
         return {name: array for name, array in found if name is not None}
 
     def _most(self, values: Values) -> int | None:
-        """How many runs there are at most."""
+        """Return the upper bound on the number of runs; None if there is none."""
         repeat = self._repeat
         found = [] if repeat.most is None else [int(_one(repeat, values[repeat.most], "the number of its runs"))]
         found += [values[name].shape[self._axis(along, values[name].ndim)] for name, along in repeat.sliced]
@@ -246,7 +252,7 @@ class _Runs:
             raise _error(self._repeat, str(error)) from None
 
     def _once(self, values: Values, number: int, states: list[Array]) -> tuple[bool, list[Array], list[Array]]:
-        """Whether there is a next run, the states after this one, and what it gives."""
+        """Return whether there is a next run, the states after this one, and its slices for the joined results."""
         repeat = self._repeat
         slices = []
         for name, along in repeat.sliced:
@@ -266,7 +272,10 @@ class _Runs:
         return going, results[: len(repeat.states)], results[len(repeat.states) :]
 
     def _none(self, values: Values) -> list[Array]:
-        """What a run gives whose slices are zeros: for the types and shapes of what is put together of no runs."""
+        """Return the results of a run on slices of zeros.
+
+        The joined results of no runs take their types and shapes from it.
+        """
         slices = []
         for name, along in self._repeat.sliced:
             shape = list(values[name].shape)

@@ -1,9 +1,9 @@
 """From a model to a graph, once the types and shapes of its inputs are known.
 
-Each call gets the op that it is for its arguments, and its results' types and shapes.  Where an op asks for the
-integers of an argument (a shape, axes), they are worked out here: they are known if they depend on constants and on
-shapes alone.  Which inputs count by their shapes alone, an op says itself (`shape_only`).  A branch whose condition is
-known is the side that it takes.  What only carries shapes is then no node any more.
+Each call is resolved to the op for its arguments, with its results' types and shapes.  Where an op asks for the
+integers of an argument (a shape, axes), they are computed here.  They are known if they depend on constants and on
+shapes alone.  The op itself says which inputs count by their shapes alone (`shape_only`).  A branch with a known
+condition becomes the side that it takes.  Nodes that only carry shapes disappear.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from opgen.spec.model.model import Module
 
 
 def resolve(model: Model, inputs: Mapping[str, Kind], known: Mapping[str, Array] | None = None) -> Graph:
-    """The graph of a model for inputs of these types and shapes.
+    """Return the graph of a model for inputs of these types and shapes.
 
-    `known` are elements of inputs that may be looked at: the graph is for inputs with the elements that were
-    (`opgen.graph.ir.offered` notes them).  Raises ArgumentTypeError
-    or ArgumentValueError for an input that does not fit the model, ModelError with all calls that cannot be made, which
-    is an UndecidedError if all of them can be made when what they take is computed.
+    `known` are elements of inputs that may be read.  The graph is valid for inputs with the elements that were read
+    (`opgen.graph.ir.offered` records them).  Raises ArgumentTypeError or ArgumentValueError for an input that does not
+    fit the model.  Raises ModelError with all calls that cannot be resolved; it is an UndecidedError if all of them can
+    be resolved once their inputs are computed.
     """
     _check_inputs(model, inputs)
     work = _Resolver({} if known is None else known, allowed(_given(model, inputs)), model)
@@ -50,7 +50,7 @@ def resolve(model: Model, inputs: Mapping[str, Kind], known: Mapping[str, Array]
 
 
 def _given(model: Model, inputs: Mapping[str, Kind]) -> Iterator[Value]:
-    """The inputs and the constants."""
+    """Yield the inputs and the constants."""
     yield from (Value(name, *kind) for name, kind in inputs.items())
     for name, data in model.constants.items():
         dtype = dtype_of(data.array)
@@ -59,7 +59,7 @@ def _given(model: Model, inputs: Mapping[str, Kind]) -> Iterator[Value]:
 
 
 def _check_inputs(model: Model, given: Mapping[str, Kind]) -> None:
-    """Notes nothing; raises for the first input that does not fit."""
+    """Raise for the first input that does not fit."""
     symbols: dict[str, tuple[int, int, str]] = {}
     for name in given:
         if all(name != entry.name for entry in model.inputs):
@@ -87,19 +87,19 @@ def _check_inputs(model: Model, given: Mapping[str, Kind]) -> None:
 
 
 def _said(error: UserError) -> str:
-    """Return what an error says, without the place in a spec that the model's user does not know."""
+    """Return the message of an error, without the place in a spec that the model's user does not know."""
     return "; ".join(d.message for d in error.diagnostics) if isinstance(error, DiagnosticError) else str(error)
 
 
 def _declared(entry: Input) -> str:
-    """`float32[batch, 3, ?]`."""
+    """Return an input as text: `float32[batch, 3, ?]`."""
     if entry.shape is None:
         return f"a tensor of {entry.dtype}"
     return f"{entry.dtype}[{', '.join('?' if s is None else str(s) for s in entry.shape)}]"
 
 
 class _Resolver:
-    """The graph as it grows.  A name in `missing` is of a value that a call with a problem would have made."""
+    """Graph under construction; the names in `missing` are of values that a refused call would have made."""
 
     def __init__(self, offered: Mapping[str, Array], allowed: Allowed, model: Model) -> None:
         self._names = {*(i.name for i in model.inputs), *made_in(model)}
@@ -120,7 +120,7 @@ class _Resolver:
         self._inputs.append(self._values[entry.name])
 
     def model(self, model: Model) -> None:
-        """Adds what a model holds, its own inputs being there."""
+        """Add the constants and steps of a model; its own inputs are already present."""
         for name, data in model.constants.items():
             dtype = dtype_of(data.array)
             if dtype is None:
@@ -141,7 +141,7 @@ class _Resolver:
             self.problems[before:] = [dataclasses.replace(p, step=step.name) for p in self.problems[before:]]
 
     def call(self, call: Call) -> None:
-        """Adds a call."""
+        """Add a call."""
         names = [None if name is None else self.alias.get(name, name) for name in call.inputs]
         if any(name in self._missing for name in (*names, *(self.alias.get(n, n) for _, n in call.counted))):
             self._give_up(call.outputs)
@@ -163,7 +163,7 @@ class _Resolver:
             self._refuse(call, TOO_DEEP.format(count=len(call.inputs) + len(call.outputs)))
 
     def _counted(self, call: Call) -> dict[str, int]:
-        """The attributes that are elements of values."""
+        """Return the attributes that are elements of values."""
         found = {}
         for attribute, name in call.counted:
             number = self.known(name)
@@ -192,7 +192,7 @@ class _Resolver:
         return Argument(value.dtype.name, len(value.shape), numbers, sizes)
 
     def _numbers(self, name: str) -> tuple[int, ...] | tuple[float, ...] | float | None:
-        """The elements of a value of one or no dimension, if they are known."""
+        """Return the elements of a value of at most one dimension, if they are known."""
         value = self._values[name]
         if len(value.shape) > 1:
             return None
@@ -204,7 +204,7 @@ class _Resolver:
         return int(array) if array.ndim == 0 else tuple(int(v) for v in array)
 
     def _add(self, call: Call, found: Instance, names: Sequence[str | None]) -> None:
-        """Adds the node of a call."""
+        """Add the node of a call."""
         tensors: list[Value] = []
         for entry, place in zip(found.op.tensors, found.inputs, strict=True):
             name = names[place]
@@ -227,7 +227,7 @@ class _Resolver:
         self._knowledge.node(node, tensors, made)
 
     def _branch(self, branch: Branch) -> None:
-        """Adds the side that a branch takes."""
+        """Add the side that a branch takes."""
         name = self.alias.get(branch.condition, branch.condition)
         if name in self._missing:
             self._give_up(branch.outputs)
@@ -246,7 +246,7 @@ class _Resolver:
         self._same(branch.outputs, side.outputs)
 
     def _repeat(self, repeat: Repeat) -> None:
-        """Adds all runs of a model."""
+        """Add all runs of a model."""
         taken = (repeat.most, repeat.condition, *repeat.states, *(name for name, _ in repeat.sliced))
         if any(name is not None and self.alias.get(name, name) in self._missing for name in taken):
             self._give_up(repeat.outputs)
@@ -257,28 +257,28 @@ class _Resolver:
             self._refuse(repeat, str(error), isinstance(error, UndecidedCallError))
 
     def _same(self, outputs: Sequence[str | None], results: Sequence[str]) -> None:
-        """Results of a step are values that are there."""
+        """Make the outputs of a step aliases of existing values."""
         for outer, inner in zip(outputs, results, strict=True):
             if outer is not None:
                 self.same(outer, inner)
 
     def same(self, name: str, other: str) -> None:
-        """From now on a name means another value."""
+        """Make a name an alias of another value."""
         self.alias[name] = self.alias.get(other, other)
         if self.alias[name] in self._missing:
             self._missing.add(name)
 
     def known(self, name: str) -> Array | None:
-        """The elements of a value, if they can be known.  Raises UserError."""
+        """Return the elements of a value, if they can be known.  Raises UserError."""
         return self._knowledge.elements(self.alias.get(name, name))
 
     def value(self, name: str) -> Value | None:
-        """A value that there is; None if a call with a problem would have made it."""
+        """Return an existing value; None if a refused call would have made it."""
         name = self.alias.get(name, name)
         return None if name in self._missing else self._values[name]
 
     def constant(self, name: str, array: Array) -> str:
-        """Adds a constant; gives its name."""
+        """Add a constant and return its name."""
         dtype = dtype_of(array)
         if dtype is None:
             raise InternalError(f"no op has the type {array.dtype}")
@@ -288,7 +288,7 @@ class _Resolver:
         return name
 
     def free(self, name: str) -> str:
-        """A name like this that no value of the model has, and that nobody else gets."""
+        """Return a name like this one that no value of the model has, and reserve it."""
         number, found = self._numbers_of.get(name, 1), name
         while found in self._names or found in self._values:
             number += 1
@@ -298,12 +298,12 @@ class _Resolver:
         return found
 
     def spend(self, calls: int) -> bool:
-        """Return whether so many calls more may be written out, and count them."""
+        """Return whether this number of further calls may be unrolled, and count them."""
         self._left -= calls
         return self._left >= 0
 
     def _label(self, name: str) -> str:
-        """A name that no node has."""
+        """Return a name like this one that no node has."""
         number, found = self._labels.get(name, 1), name
         while found in self._labels:
             number += 1
@@ -313,7 +313,7 @@ class _Resolver:
         return found
 
     def graph(self, model: Model, outputs: Sequence[str]) -> Graph:
-        """What the outputs need: what was worked out is constant, and what only led to it is gone."""
+        """Return the graph of the outputs: computed values are constants, and nodes that only led to them are gone."""
         wanted = set(outputs)
         nodes: list[Node] = []
         for node in reversed(self._nodes):

@@ -1,4 +1,4 @@
-"""Tensors within tuples, lists and dictionaries: taken apart into a flat list, and put together again."""
+"""Tensors within tuples, lists and dictionaries: split into a flat list, and joined again."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Several:
     """The keys of a dictionary, as a tuple."""
 
     def named(self) -> dict[Any, Part]:
-        """The parts of a dictionary by their keys."""
+        """Return the parts of a dictionary by their keys."""
         return dict(zip(() if self.keys is None else self.keys.value, self.parts, strict=True))
 
 
@@ -44,7 +44,7 @@ LEAF = Leaf()
 
 
 def split(value: object, is_leaf: Callable[[object], bool], name: str = "") -> tuple[Part, list[tuple[str, Any]]]:
-    """What is left without its tensors, and these, each with where it stands: `name[0]['weights']`."""
+    """Return a value's structure without its tensors, and the tensors, each with its path: `name[0]['weights']`."""
     if is_leaf(value):
         return LEAF, [(name, value)]
     items: list[tuple[object, object]]
@@ -63,7 +63,7 @@ def split(value: object, is_leaf: Callable[[object], bool], name: str = "") -> t
 
 
 def join(part: Part, leaves: Iterator[object]) -> object:
-    """The value again, its tensors taken from an iterator in order."""
+    """Return the value again, with its tensors taken from an iterator in order."""
     if isinstance(part, Leaf):
         return next(leaves)
     if isinstance(part, Fixed):
@@ -74,5 +74,5 @@ def join(part: Part, leaves: Iterator[object]) -> object:
 
 
 def is_tensor(value: object) -> bool:
-    """Whether a value is one that a compiled function takes as a tensor."""
+    """Return whether a compiled function takes a value as a tensor."""
     return isinstance(value, np.ndarray | np.generic | Symbol) or bool(others((value,)))

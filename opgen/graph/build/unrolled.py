@@ -1,6 +1,6 @@
-"""A model that is run again and again, written out: the nodes of each run, one run behind the other.
+"""Unrolling of a repeated model: the nodes of each run, one run after the other.
 
-It is so if the number of runs is known before the model runs and is small; else the model runs in parts
+This needs a number of runs that is small and known before the model runs.  Else the model runs in parts
 (`opgen.graph.build.parts`).
 """
 
@@ -19,48 +19,48 @@ from opgen.graph.ir.values import Array, Value
 from opgen.runtime.memory.buffers import numpy_dtype
 
 RUNS = 64
-"""The most runs that are written out: more make a program that is long to build, for little that it saves."""
+"""Maximum number of unrolled runs: more take long to build and save little."""
 
 CALLS = 1024
-"""The most calls that are written out in all in one program, those of runs inside runs too, for the same reason."""
+"""Maximum number of unrolled calls in one program, nested runs included, for the same reason."""
 
 
 class UndecidedCallError(UserError):
-    """What a call is, is known only when the model runs; the text says what."""
+    """A call that can only be resolved when the model runs; the text names the unknown."""
 
 
 class Work(Protocol):
-    """The graph that grows (`opgen.graph.build.resolve`)."""
+    """The graph under construction (`opgen.graph.build.resolve`)."""
 
     def known(self, name: str) -> Array | None:
-        """The elements of a value, if they can be known.  Raises UserError."""
+        """Return the elements of a value, if they can be known.  Raises UserError."""
 
     def value(self, name: str) -> Value | None:
-        """A value that there is; None if a call with a problem would have made it."""
+        """Return an existing value; None if a refused call would have made it."""
 
     def constant(self, name: str, array: Array) -> str:
-        """Adds a constant; gives its name."""
+        """Add a constant and return its name."""
 
     def spend(self, calls: int) -> bool:
-        """Return whether so many calls more may be written out (`CALLS` in all), and count them."""
+        """Return whether this number of further calls may be unrolled (`CALLS` in all), and count them."""
 
     def free(self, name: str) -> str:
-        """A name like this that no value of the model has, and that nobody else gets."""
+        """Return a name like this one that no value of the model has, and reserve it."""
 
     def model(self, model: Model) -> None:
-        """Adds what a model holds."""
+        """Add the constants and steps of a model."""
 
     def call(self, call: Call) -> None:
-        """Adds a call."""
+        """Add a call."""
 
     def same(self, name: str, other: str) -> None:
-        """From now on a name means another value."""
+        """Make a name an alias of another value."""
 
 
 def unrolled(work: Work, repeat: Repeat) -> list[str]:
-    """Adds the nodes of all runs; the names of the results, in order.
+    """Add the nodes of all runs and return the names of the results, in order.
 
-    Raises UserError for what cannot be, UndecidedCallError for what is known only when the model runs.
+    Raises UserError for an impossible repetition, UndecidedCallError for one that is known only when the model runs.
     """
     return _Runs(work, repeat).results()
 
@@ -95,7 +95,7 @@ class _Runs:
         return [*self._states, *map(self._joined, self._parts, repeat.joined)]
 
     def _flag(self, name: str | None) -> bool:
-        """Whether there is a next run."""
+        """Return whether there is a next run."""
         if name is None:
             return True
         if self._work.value(name) is None:
@@ -106,7 +106,7 @@ class _Runs:
         return bool(_one(found, "its condition"))
 
     def _most(self) -> int | None:
-        """How many runs there are at most."""
+        """Return the upper bound on the number of runs; None if there is none."""
         found: list[int] = []
         if self._repeat.most is not None:
             number = self._work.known(self._repeat.most)
@@ -126,7 +126,10 @@ class _Runs:
         return shape[axis_of(along, len(shape))]
 
     def _run(self, number: int) -> tuple[str | None, list[str], list[str]]:
-        """Adds the nodes of one run; its condition for the next, its states and what is put together."""
+        """Add the nodes of one run.
+
+        Return its condition for the next run, its states and its slices for the joined results.
+        """
         work, repeat = self._work, self._repeat
         names = {name: work.free(f"{name}@{number}") for name in {*made_in(repeat.body), *repeat.given}}
         given = [*self._counts(number), *self._states, *(self._slice(n, a, number) for n, a in repeat.sliced)]
@@ -165,7 +168,7 @@ class _Runs:
         return self._made(slices.JOINED, parts[::-1] if along.backward else parts, axis)
 
     def _empty(self) -> list[str]:
-        """What is put together of no runs: its types and shapes are those of a run that nobody makes."""
+        """Return the joined results of no runs; their types and shapes are those of a run that is never executed."""
         found = []
         for name, along in zip(self._run(0)[2], self._repeat.joined, strict=True):
             value = self._work.value(name)
@@ -183,14 +186,14 @@ class _Runs:
 
 
 def axis_of(along: Along, rank: int) -> int:
-    """The axis, counted from the front.  Raises UserError for one that there is not."""
+    """Return the axis, counted from the front.  Raises UserError if it is out of range."""
     if not -rank <= along.axis < rank:
         raise UserError(f"an axis is {along.axis}, of a tensor of {rank} dimensions")
     return along.axis % rank
 
 
 def empty(shape: tuple[int, ...], dtype: DType, along: Along) -> Array:
-    """No slices of a shape, put together."""
+    """Return the join of no slices of a shape."""
     axis = axis_of(along, len(shape) + 1)
     sizes: list[int] = [*shape[:axis], 0, *shape[axis:]]
     return np.empty(sizes, numpy_dtype(dtype))
@@ -204,6 +207,6 @@ def _one(array: Array, what: str) -> bool | int:
 
 
 def _size(model: Model) -> int:
-    """Count the calls of a model and its branches; models in it that are run again and again count for themselves."""
+    """Count the calls of a model and its branches; repeated models inside it are counted when they are unrolled."""
     inner = (side for step in model.calls if isinstance(step, Branch) for side in models_of(step))
     return len(model.calls) + sum(map(_size, inner))

@@ -1,13 +1,13 @@
 """A compiled model: called with tensors, it runs one program.
 
-    model = CompiledModel.of_graph(graph)
-    y = model(x)                      numpy arrays, or tensors that their library lends by DLPack
-    y = model.run({"x": x})["y"]      by name
-    model(x, out=y)
+  model = CompiledModel.of_graph(graph)
+  y = model(x)                        numpy arrays, or tensors that their library lends by DLPack
+  y = model.run({"x": x})["y"]        by name
+  model(x, out=y)
 
-A call like the last one goes from Python straight to machine code, which looks at the arrays, makes the result, takes
-an arena and runs (`opgen.runtime.kernels.launcher`).  A call with other sizes makes a program for them, without being
-told (`opgen.graph.program.programs`, which says how many are kept).
+A call like the last one goes from Python straight to machine code.  That code checks the arrays, allocates the result,
+takes an arena and runs (`opgen.runtime.kernels.launcher`).  A call with other sizes makes a program for them
+automatically (`opgen.graph.program.programs`, which says how many are kept).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Short: TypeAlias = "Callable[..., Found]"
 
 
 class CompiledModel:
-    """A model that may be called.  Many threads may call it at once, and one model while another runs."""
+    """A callable model.  Many threads may call it at once, and one model while another runs."""
 
     def __init__(
         self,
@@ -53,18 +53,20 @@ class CompiledModel:
         recall: Recall | None = None,
         by_floats: bool = True,
     ) -> None:
-        """`inputs` are the names and types of the inputs, in order; `prepare` gives a graph ready to be planned, and
-        `recall` has programs that other processes made of the model; `by_floats` as `Programs` has it.
+        """Make a model with these `inputs`, names and types in order.
+
+        `prepare` returns a graph ready to be planned.  `recall` has programs of the model that other processes made.
+        `by_floats` is that of `Programs`.
         """
         self.name = name
         self._inputs = dict(inputs)
         self._programs = Programs(name, inputs, prepare, progress, recall, by_floats)
         self._short: dict[Mode | None, Short] = {}
-        """The way of the last call, for each choice of algorithms that a block asks for."""
+        """The launcher of the last call, for each choice of algorithms that a block asks for."""
 
     @classmethod
     def of_graph(cls, graph: Graph, progress: Progress | None = None) -> CompiledModel:
-        """The model that a graph is, as it is, for just its sizes."""
+        """Return the model of a graph, without passes, for its own sizes alone."""
         from opgen.graph.passes.base import Report
 
         kinds = {v.name: (v.dtype, v.shape) for v in graph.inputs}
@@ -78,17 +80,17 @@ class CompiledModel:
 
     @property
     def input_names(self) -> tuple[str, ...]:
-        """The names of the inputs, in the order in which a call takes them."""
+        """Return the names of the inputs, in the order in which a call takes them."""
         return tuple(self._inputs)
 
     @property
     def programs(self) -> tuple[LoadedProgram, ...]:
-        """The programs that are kept, that used last at the end."""
+        """Return the programs that are kept, the most recently used last."""
         return tuple(r.program for r in self._programs.kept)
 
     @property
     def pool(self) -> ArenaPool:
-        """The arenas of its runs."""
+        """Return the arenas of its runs."""
         return self._programs.pool
 
     def prepare_for(self, kinds: Mapping[str, Kind]) -> None:
@@ -96,9 +98,9 @@ class CompiledModel:
         self._programs.ahead([kinds[name][1] for name in self._inputs])
 
     def __call__(self, *tensors: object, out: object = None) -> Array | tuple[Array, ...]:
-        """The result, or a tuple of them if there are several, written to `out` (an array for each) if it is given.
+        """Return the result, or a tuple of several, written to `out` (an array for each) if it is given.
 
-        Raises ArgumentError for a tensor that does not fit: which input, what was expected, what was given.
+        Raises ArgumentError for a tensor that does not fit, with the input, the expected and the given tensor.
         """
         short = self._short.get(asked(), _never)
         result = short(*tensors, out)
@@ -110,17 +112,17 @@ class CompiledModel:
         return results[0] if len(results) == 1 else results
 
     def at_once(self, *tensors: object, out: object = None) -> Found:
-        """The result of a call like the last one; None, and nothing is done, if it is not like it."""
+        """Return the result of a call like the last one; None, and nothing is done, if it is different."""
         return self._short.get(asked(), _never)(*tensors, out)
 
     def run(self, inputs: Mapping[str, object]) -> dict[str, Array]:
-        """The results by name, given the inputs by name."""
+        """Return the results by name, given the inputs by name."""
         ready, given = self._settled(self._by_name(inputs))
         found = self._run(ready, tuple(inputs.values()), given, None)
         return {r.name: a for r, a in zip(ready.plan.results, found, strict=True)}
 
     def _by_name(self, inputs: Mapping[str, object]) -> tuple[object, ...]:
-        """The tensors in order."""
+        """Return the tensors in order."""
         for name in inputs:
             if name not in self._inputs:
                 raise Checks(self.name).unknown_input(name, list(self._inputs), inputs[name])
@@ -132,18 +134,18 @@ class CompiledModel:
     # Calls ----------------------------------------------------------------------------------------
 
     def _results(self, tensors: tuple[object, ...], out: object) -> tuple[Array, ...]:
-        """The results of a call that the launcher does not cover, or not now: all arrays are looked at."""
+        """Return the results of a call that the launcher does not cover, or not now: all arrays are checked."""
         ready, given = self._settled(tensors)
         wanted_out = self._outs(ready.plan, out)
         return self._run(ready, tensors, given, wanted_out)
 
     def _settled(self, tensors: tuple[object, ...]) -> tuple[Ready, tuple[Array, ...]]:
-        """The program for a call, and its tensors as arrays."""
+        """Return the program for a call, and its tensors as arrays."""
         given = self._arrays(tensors)
         return self._programs.of(given), given
 
     def _arrays(self, tensors: tuple[object, ...]) -> tuple[Array, ...]:
-        """The tensors of a call as arrays, each of its input's type."""
+        """Return the tensors of a call as arrays, each of its input's type."""
         if len(tensors) != len(self._inputs):
             expected = f"{len(self._inputs)} ({', '.join(self._inputs)})"
             raise ArgumentTypeError(self.name, "tensors", expected, str(len(tensors)))
@@ -167,7 +169,7 @@ class CompiledModel:
         read = plan.readable(given)
         results = plan.new(given, out)
         plan.run(read, results)
-        if not ready.known:  # else what the tensors hold decides which program it is
+        if not ready.known:  # else the elements of the tensors decide which program it is
             self._short[asked()] = plan.launcher() if len(plan.results) == 1 else _several(plan)
         for t in (*tensors, *(out or ())):
             learn(t)
@@ -175,7 +177,7 @@ class CompiledModel:
 
 
 def as_is(graph: Graph, given: Mapping[str, Kind]) -> Graph:
-    """A graph, which is for its sizes alone.  Raises ArgumentValueError for others."""
+    """Return a graph unchanged; it is for its sizes alone.  Raises ArgumentValueError for others."""
     for value in graph.inputs:
         dtype, shape = given[value.name]
         if shape != value.shape:
@@ -185,7 +187,7 @@ def as_is(graph: Graph, given: Mapping[str, Kind]) -> Graph:
 
 
 def _several(plan: Plan) -> Short:
-    """The short way of a plan with several results."""
+    """Return the launcher of a plan with several results."""
 
     def launch(*given: object) -> Found:
         *tensors, out = given
@@ -197,5 +199,5 @@ def _several(plan: Plan) -> Short:
 
 
 def _never(*_: object) -> Found:
-    """The launcher before there is one."""
+    """Decline every call: the launcher before there is one."""
     return None

@@ -1,13 +1,12 @@
 """Python functions that are compiled: captured for the types and shapes of a call, and run as one program.
 
-    @opgen.compile
-    def block(x, w, b): return ops.clamp(ops.add(ops.product(x, w), b))
+  @opgen.compile
+  def block(x, w, b): return ops.clamp(ops.add(ops.product(x, w), b))
+  y = block(x, w, b)
 
-    y = block(x, w, b)
-
-Tensors among the arguments (arrays, and what lends its memory by DLPack; also within tuples, lists and dictionaries)
-are inputs of the model.  All other arguments are a part of it: for other ones, as for other types and ranks, the
-function is captured again.  Other sizes take another program of the same model.
+Tensors among the arguments are inputs of the model: arrays and DLPack tensors, also within tuples, lists and
+dictionaries.  All other arguments are part of the model.  The function is captured again for other values of these, and
+for other types and ranks of tensors.  Other sizes use another program of the same model.
 """
 
 from __future__ import annotations
@@ -40,12 +39,12 @@ from opgen.runtime.call.checks import Checks
 from opgen.runtime.call.recording import CaptureError, Symbol
 
 MODELS = 16
-"""How many models a function keeps: those for the last kinds of arguments."""
+"""Maximum number of models that a function keeps: those for the last kinds of arguments."""
 
 
 @dataclass
 class _Captured:
-    """A model of a function, and what the function's results are put together to, once that is known."""
+    """A model of a function, and the structure of the function's results once that is known."""
 
     model: StagedModel
     results: Part | None = None
@@ -65,9 +64,10 @@ class CompiledFunction:
         self._lock = Lock()
 
     def __call__(self, *arguments: Any, out: Any = None, **named: Any) -> Any:
-        """What the function gives; `out`: the array to write it to, or a tuple of arrays, one for each tensor of it.
+        """Return the function's result.
 
-        In a function that is captured itself this is a call like any other.
+        `out` is the array to write it to, or a tuple of arrays, one for each result tensor.  In a function that is
+        captured itself this is a call like any other.
         """
         if (short := self._short) is not None and not named and len(arguments) == len(short.input_names):
             result = short.at_once(*arguments, out=out)
@@ -76,11 +76,11 @@ class CompiledFunction:
         return self._called(arguments, named, out)
 
     def __get__(self, instance: object, _: type | None = None) -> Any:
-        """A method, where the function stands in a class."""
+        """Return a bound method where the function is an attribute of a class."""
         return self if instance is None else MethodType(self, instance)
 
     def __reduce__(self) -> str | tuple[type[CompiledFunction], tuple[Callable[..., Any]]]:
-        """Its name where it stands in a module in its function's place, as with a decorator, else its function."""
+        """Pickle by name where it replaces its function in a module, as with a decorator; else by its function."""
         name = getattr(self.function, "__qualname__", "")  # partial functions, objects and gradients have none
         module = sys.modules.get(getattr(self.function, "__module__", ""))
         return name if name and getattr(module, name, None) is self else (CompiledFunction, (self.function,))
@@ -89,24 +89,24 @@ class CompiledFunction:
         return f"<compiled function {self.name}>"
 
     def model(self, *arguments: Any, **named: Any) -> StagedModel:
-        """The model that a call like this one runs."""
+        """Return the model that a call like this one runs."""
         structure, leaves = self.split(arguments, named)
         return self._for(structure, self._arrays(leaves)).model
 
     def graph(self, *arguments: Any, **named: Any) -> Graph:
-        """The graph of a call like this one, before all passes."""
+        """Return the graph of a call like this one, before all passes."""
         structure, leaves = self.split(arguments, named)
         given = self._arrays(leaves)
         kinds = {name: (_dtype(self.name, name, a), a.shape) for name, a in given.items()}
         return self.traced(structure, kinds)[0]
 
     def gradient(self, wrt: str | Sequence[str]) -> CompiledFunction:
-        """The gradient with respect to an argument, or a tuple of them, as a function of the same arguments.
+        """Return the gradient with respect to an argument, or a tuple of them, as a function of the same arguments.
 
-        It takes besides them `grad`, by its name (`grad_` if there is such an argument already): the gradient with
-        respect to the function's results (a tensor, or tensors that nest as the results do); without it, it is 1
-        everywhere: that of the sum of all results.  Each gradient has the shape of its argument; that of an argument
-        that holds several tensors nests as they do.
+        Its extra argument `grad` (`grad_` if there is such an argument already) is passed by name.  It is the gradient
+        with respect to the function's results: a tensor, or tensors that nest as the results do.  Its default is 1
+        everywhere, which gives the gradient of the sum of all results.  Each gradient has the shape of its argument.
+        For an argument that holds several tensors, the gradients nest as they do.
         """
         return CompiledFunction(Differentiated(self, wrt), self._progress)
 
@@ -129,7 +129,7 @@ class CompiledFunction:
         return join(captured.results, iter(found if isinstance(found, tuple) else (found,)))
 
     def split(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Several, list[tuple[str, Any]]]:
-        """The arguments without their tensors, and these by name."""
+        """Return the arguments without their tensors, and the tensors by name."""
         bound = self._signature.bind(*arguments, **named)
         bound.apply_defaults()
         parts: list[Part] = []
@@ -141,7 +141,7 @@ class CompiledFunction:
         return Several(dict, tuple(parts), Exact(tuple(bound.arguments))), leaves
 
     def _arrays(self, leaves: Sequence[tuple[str, Any]]) -> dict[str, Array]:
-        """The tensors as arrays.  Raises ArgumentTypeError for what cannot be read."""
+        """Return the tensors as arrays.  Raises ArgumentTypeError for one that cannot be read."""
         check = Checks(self.name)
         found: dict[str, Array] = {}
         for name, leaf in leaves:
@@ -152,7 +152,7 @@ class CompiledFunction:
         return found
 
     def _for(self, structure: Part, given: Mapping[str, Array]) -> _Captured:
-        """The model for tensors like these, made if there is none."""
+        """Return the model for tensors like these, made if there is none."""
         dtypes = {name: _dtype(self.name, name, a) for name, a in given.items()}
         key = (structure, tuple(dtypes.values()), tuple(a.ndim for a in given.values()))
         with self._lock:
@@ -183,7 +183,7 @@ class CompiledFunction:
         return graph
 
     def traced(self, structure: Part, kinds: Mapping[str, Kind]) -> tuple[Graph, Part]:
-        """The graph for inputs of these types and shapes, and what the function makes of its results."""
+        """Return the graph for inputs of these types and shapes, and the structure of the function's results."""
         work = Trace(self.name, kinds)
         arguments = join(structure, iter(work.symbols))
         bound = inspect.BoundArguments(self._signature, OrderedDict(cast("dict[str, Any]", arguments)))
@@ -195,7 +195,7 @@ class CompiledFunction:
 
 
 def _is_plain(results: Part) -> bool:
-    """Whether results are as a model gives them: one tensor, or a tuple of several."""
+    """Return whether results have the form that a model returns: one tensor, or a tuple of several."""
     if isinstance(results, Several):
         return results.kind is tuple and len(results.parts) > 1 and all(isinstance(p, Leaf) for p in results.parts)
     return isinstance(results, Leaf)

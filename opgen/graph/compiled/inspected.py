@@ -43,7 +43,7 @@ def request_of(graph: Graph, node: Node, openings: Openings | None = None) -> Co
 
 
 def inspection_of(graph: Graph, which: int | str, openings: Openings | None = None) -> Inspection:
-    """Return the kernel of a node.  Raises UserError if there is no such node."""
+    """Return the kernel of a node.  Raises UserError for an unknown node."""
     node = node_of(graph, which, "node")
     taken, made = (", ".join(str(graph.value[n]) for n in names) for names in (node.inputs, node.outputs))
     title = f"node {node.name}: {node.op.spec.name} of {taken}: {made}"

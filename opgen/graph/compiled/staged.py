@@ -1,4 +1,4 @@
-"""A compiled model that can say what became of it: the graph after each pass, and what each pass did."""
+"""A compiled model that can explain itself: the graph after each pass, and the notes of each pass."""
 
 from __future__ import annotations
 
@@ -35,24 +35,27 @@ RESOLVED = "resolved"
 AGAIN = "the program came from the cache: the passes ran again to explain it\n\n"
 
 TAKING = 4
-"""Models that are kept for values of inputs that have defaults, one for each combination of such inputs."""
+"""Maximum number of models kept for inputs with defaults, one for each combination of such inputs."""
 
 
 @dataclass(frozen=True)
 class Stages:
-    """`after` has the graph after each pass, by its name in order, first of all as it was resolved."""
+    """Graphs of a model: `after` maps the name of each pass, in order, to the graph after it.
+
+    The first entry is the resolved graph.
+    """
 
     after: Mapping[str, Graph]
     report: Report
 
     @property
     def last(self) -> Graph:
-        """The graph that is run."""
+        """Return the graph that is run."""
         return list(self.after.values())[-1]
 
 
 class StagedModel(CompiledModel):
-    """A model whose graph for some sizes goes through the standard passes before it is made a program."""
+    """A model whose graph for some sizes goes through the standard passes before it becomes a program."""
 
     def __init__(
         self,
@@ -65,8 +68,10 @@ class StagedModel(CompiledModel):
         model: Callable[[], Model] | None = None,
         by_floats: bool = True,
     ) -> None:
-        """`resolve` gives the graph before all passes, `outline` what callers know of the model; `model` is what it is
-        made of, which runs in parts where it is not one program; `by_floats` as `Programs` has it.
+        """Make a model from `resolve`, which returns the graph before all passes.
+
+        `outline` is the model's interface.  `model` returns the source model; it runs in parts where it is not one
+        program. `by_floats` is that of `Programs`.
         """
 
         def prepare(kinds: Mapping[str, Kind], known: Mapping[str, Array]) -> Passed:
@@ -85,31 +90,34 @@ class StagedModel(CompiledModel):
         """A function, and what it makes the model of in another process; None if that cannot be."""
 
     def __reduce__(self) -> tuple[Callable[..., StagedModel], tuple[object, ...]]:
-        """Return the parts of the model: another process compiles it, and finds its kernels in the cache."""
+        """Return the source of the model: another process compiles it, and finds its kernels in the cache."""
         if self.again is None:
             raise TypeError(f"model '{self.name}' cannot be pickled: pickle what it is made of, and compile that")
         return self.again
 
     @property
     def programs(self) -> tuple[LoadedProgram, ...]:
-        """The programs that are kept, that used last at the end; of a model that runs in parts those of its parts."""
+        """Return the programs that are kept, the most recently used last.
+
+        For a model that runs in parts, they are those of its parts.
+        """
         return (*super().programs, *(p for part in self.parts for p in part.programs))
 
     @property
     def parts(self) -> tuple[StagedModel, ...]:
-        """What the model is made of where it is not one program, in the order in which it first ran."""
+        """Return the parts of a model that is not one program, in the order in which they first ran."""
         made = () if self._apart is None else self._apart.models()
         return tuple(part for part in made if isinstance(part, StagedModel))
 
     @property
     def outline(self) -> Outline:
-        """Its inputs and outputs, as it declares them.  Raises UserError for a captured function: it declares none."""
+        """Return its declared inputs and outputs.  Raises UserError for a captured function, which declares none."""
         if self._outline is None:
             raise UserError(f"{self.name} was captured from a function, which declares no inputs and outputs")
         return self._outline
 
     def _results(self, tensors: tuple[object, ...], out: object) -> tuple[Array, ...]:
-        """Also of a call in a function that is captured: the model's nodes become the function's."""
+        """Return the results, also in a function that is captured: the model's nodes become the function's."""
         symbol = symbol_among(tensors)
         if symbol is None:
             return self._anyhow(tensors, out)
@@ -125,12 +133,12 @@ class StagedModel(CompiledModel):
         return cast("tuple[Array, ...]", symbol.trace.inline(self._resolve(kinds, {}), known))
 
     def results(self, tensors: tuple[object, ...]) -> tuple[Array, ...]:
-        """The results, always as a tuple."""
+        """Return the results, always as a tuple."""
         found = self(*tensors)
         return found if isinstance(found, tuple) else (found,)
 
     def taking(self, names: Collection[str]) -> StagedModel:
-        """Return the model that takes values for these of the inputs that have defaults, as inputs behind the others.
+        """Return the model that takes these inputs with defaults as further inputs, after the others.
 
         At most TAKING such models are kept.
         """
@@ -146,7 +154,7 @@ class StagedModel(CompiledModel):
         return found
 
     def run(self, inputs: Mapping[str, object]) -> dict[str, Array]:
-        """The results by name, given the inputs by name, among which may be some that have defaults."""
+        """Return the results by name, given the inputs by name; inputs with defaults may be among them."""
         model = self.taking(inputs.keys())
         if model is not self:
             return model.run(inputs)
@@ -160,7 +168,7 @@ class StagedModel(CompiledModel):
         return dict(zip(result_names(self.outline.outputs), found, strict=True))
 
     def _anyhow(self, tensors: tuple[object, ...], out: object) -> tuple[Array, ...]:
-        """The results of a call, in parts if the model is not one program for it."""
+        """Return the results of a call, in parts if the model is not one program for it."""
         kinds = None
         if self._apart is not None:
             given = self._arrays(tensors)
@@ -180,11 +188,11 @@ class StagedModel(CompiledModel):
         return for_caller(into(self.name, names, results, out), None, bool(others(tensors)))
 
     def _whole(self, model: Model, by_floats: bool) -> StagedModel:
-        """A part that is one program."""
+        """Return a part that is one program."""
         return StagedModel(*_made_of(model), self._progress, None, model.outline, None, by_floats)
 
     def _begin_apart(self, model: Model | None) -> Part:
-        """What runs the model in parts."""
+        """Return the runner of the model in parts."""
         if self._apart is None:
             from opgen.graph.build.parts import Part
 
@@ -196,10 +204,10 @@ class StagedModel(CompiledModel):
         return self._apart
 
     def explain(self, times: bool = False, inputs: Mapping[str, Array] | None = None) -> str:
-        """What became of the model for the sizes of the last run: what passes did, the memory, and the nodes with
-        their work; with `times`, how long each takes by one thread, on these inputs or random ones.
+        """Return an explanation for the sizes of the last run: notes of passes, memory, and the nodes with their work.
 
-        Raises UserError if it has not run yet.
+        With `times`, it has the time of each node on one thread, for these inputs or random ones. Raises UserError if
+        the model has not run yet.
         """
         self._require_run()
         from opgen.graph.program.explain import explained
@@ -233,12 +241,12 @@ class StagedModel(CompiledModel):
             raise UserError(f"{self.name} has not run yet: there are no sizes to explain it for")
 
     def _last(self) -> tuple[LoadedProgram, Mapping[str, Array], MadeOf]:
-        """The program that ran last, the elements that it is for, and what it is made of."""
+        """Return the program that ran last, the elements that it is for, and its source."""
         kept = self._programs.kept[-1]
         return kept.program, kept.known, kept.made_of()
 
     def stages(self, kinds: Mapping[str, Kind], known: Mapping[str, Array] | None = None) -> Stages:
-        """What the passes make of the model for inputs of these types and shapes, and `known` elements of some."""
+        """Return the stages of the model for inputs of these types and shapes, and `known` elements of some."""
         return stages(self._resolve(kinds, known or {}))
 
 
@@ -248,14 +256,14 @@ def of_model(model: Model, progress: Progress | None = None) -> StagedModel:
 
 
 def _made_of(model: Model) -> tuple[str, Mapping[str, DType], Resolve]:
-    """Return the name of a model, the types of its inputs, and what makes graphs of it."""
+    """Return the name of a model, the types of its inputs, and the function that resolves it to a graph."""
     from opgen.graph.build.resolve import resolve
 
     return model.name, {i.name: i.dtype for i in model.inputs}, partial(resolve, model)
 
 
 def passed(graph: Graph) -> Passed:
-    """The graph after the standard passes, and their notes."""
+    """Return the graph after the standard passes, and their notes."""
     from opgen.graph.passes.base import Report, run_passes
     from opgen.graph.passes.standard import STANDARD
 
@@ -264,7 +272,7 @@ def passed(graph: Graph) -> Passed:
 
 
 def stages(graph: Graph) -> Stages:
-    """What the passes make of a graph."""
+    """Return the stages of a graph through the standard passes."""
     from opgen.graph.passes.base import Report, run_passes
     from opgen.graph.passes.standard import STANDARD
 
@@ -278,7 +286,7 @@ def stages(graph: Graph) -> Stages:
 
 
 def _fresh(name: str, taken: Mapping[str, Graph]) -> str:
-    """The name of a pass, told apart where it runs more than once."""
+    """Return the name of a pass, with a number where it runs again."""
     number, found = 1, name
     while found in taken:
         number += 1

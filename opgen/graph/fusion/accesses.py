@@ -1,4 +1,4 @@
-"""How a node reads its values: what decides whether it may be put together with those that make them."""
+"""Access summaries of nodes: they decide whether a node may be fused with the nodes that make its values."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from opgen.spec.model import model as m
 from opgen.spec.model.walk import operands, subexpressions
 
 AGAIN = 4
-"""A reduction that reads elements more often than so, on average, is one that takes time: a product, a window."""
+"""Average number of reads of an element above which a reduction is expensive: a product, a window."""
 
 SIMPLE = frozenset({"floor", "ceil", "round", "trunc", "abs", "sign", "isnan", "isinf", "bit_not"})
 """Functions that are one operation, or two."""
 
 ROOTS, SERIES, POWER = 8, 24, 40
-"""Simple operations that a quotient or root takes as long as, about; another function; a power."""
+"""Approximate cost in simple operations of a quotient or root; of another function; of a power."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How a value is read.
+    """Access summary of one value.
 
-    `aligned`: outside reductions, the element just where the result is.  `straight`: at indices as they are, or at 0.
-    `summed`: in a reduction.  `places` is the number of reads in the text, `times` how often each element is read.
+    `aligned`: outside reductions, at the result's own element.  `straight`: at plain indices, or at 0.  `summed`: in a
+    reduction.  `places` is the number of reads in the text, `times` the number of reads of each element.
     """
 
     aligned: bool
@@ -48,12 +48,12 @@ class Reading:
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a node.
+    """Access summary of a node.
 
     `readings` are of its values, by their names.  `reduces`: it has reductions.  `heavy`: one of them reads elements
-    again and again.  `moves`: elements without reductions, some at places that are computed.  `view`: it does nothing.
-    `cost`: operations for an element of the result, without reductions.  `otherwise`: an algorithm computes it, which
-    is faster than its definition.
+    repeatedly.  `moves`: it has no reductions, and some places that it reads are computed.  `view`: it does nothing.
+    `cost`: operations for an element of the result, without reductions.  `otherwise`: an algorithm computes it faster
+    than its definition does.
     """
 
     readings: Mapping[str, Reading]
@@ -67,9 +67,9 @@ class Facts:
 
 @dataclass(frozen=True)
 class _Seen:
-    """A read, the definition that it stands in, and the indices of the reductions around it.
+    """A read, the definition that contains it, and the indices of the reductions around it.
 
-    `chooses`: it stands in a subscript of another read.
+    `chooses`: it is in a subscript of another read.
     """
 
     read: m.Read
@@ -79,7 +79,10 @@ class _Seen:
 
 
 def facts_of(graph: GraphView, node: Node) -> Facts:
-    """Raises CannotComposeError for a node whose loops depend on each other."""
+    """Return the access summary of a node.
+
+    Raises CannotComposeError if the ranges of its loops depend on each other.
+    """
     first = tuple(map(node.inputs.index, node.inputs))
     facts, readings = _facts(
         bound(graph, node), settle(graph, node).whole, first, mode() if node.op.spec.algorithms else ""
@@ -89,9 +92,10 @@ def facts_of(graph: GraphView, node: Node) -> Facts:
 
 @kept_while_making
 def _facts(call: Bound, settled: Op, first: tuple[int, ...], _: str) -> tuple[Facts, Mapping[int, Reading]]:
-    """Return the facts of all nodes like one, without readings; these are by the place where a value is given first.
+    """Return the facts of all nodes like one, without readings, and the readings.
 
-    `first` are these places, for each input; `_` says which algorithms may be taken.
+    The key of a reading is the first input that takes the value.  `first` is this place for each input.  `_` says which
+    algorithms may be used.
     """
     op = settled.spec
     seen = [s for d in op.definitions for s in _reads(d.value, d, ())]
@@ -125,7 +129,10 @@ def _facts(call: Bound, settled: Op, first: tuple[int, ...], _: str) -> tuple[Fa
 
 
 def computed_otherwise(call: Bound) -> bool:
-    """True if a kernel for a call would be made by an algorithm of the op's, which its definition composed has not."""
+    """Return whether a kernel for a call would use an algorithm of the op.
+
+    The composed definition does not have the algorithm.
+    """
     algorithms = call.op.spec.algorithms
     if not any(takes(a, call.variant.types, call.environment) for a in algorithms):
         return False
@@ -149,14 +156,14 @@ def _reads(e: m.Expr, d: m.Definition, around: tuple[m.IndexRange, ...], chooses
 
 
 def _is_aligned(s: _Seen) -> bool:
-    """Whether a read stands for the element of the result, or of an intermediate, at its own place."""
+    """Return whether a read is of the element of the result, or of an intermediate, at its own place."""
     place = _at(s.definition.subscripts, s.definition.dims)
     plain = not s.around and not s.chooses and s.read.outside is None
     return plain and _at(s.read.indices, s.definition.dims) == place
 
 
 def _at(subscripts: Sequence[m.Expr], dims: Sequence[m.Expr]) -> list[m.Expr]:
-    """Subscripts, 0 along dimensions of size 1."""
+    """Return subscripts, with 0 along dimensions of size 1."""
     if len(subscripts) != len(dims):
         return list(subscripts)
     return [m.Number(0) if d == m.Number(1) else s for s, d in zip(subscripts, dims, strict=True)]
@@ -168,7 +175,7 @@ def _is_straight(s: _Seen) -> bool:
 
 
 def _count(s: _Seen, call: Environment) -> int:
-    """How often a read is done."""
+    """Return the number of times that a read is executed."""
     try:
         return prod(evaluate_int(r.extent, call) for r in (*s.definition.indices, *s.around))
     except (KeyError, EvaluationError):
@@ -176,7 +183,7 @@ def _count(s: _Seen, call: Environment) -> int:
 
 
 def _cost(e: m.Expr) -> int:
-    """Operations for a value, reductions left out."""
+    """Return the number of operations for a value, without reductions."""
     match e:
         case m.Reduce() | m.Read():
             return 0

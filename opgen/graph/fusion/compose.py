@@ -1,8 +1,8 @@
-"""A group of nodes as one op: their mathematics one after the other, what passes between them intermediate tensors.
+"""A group of nodes as one op: their mathematics in sequence, with intermediate tensors for the values between them.
 
-A value between nodes becomes a `let`.  It holds the compute type of its scalar type: between half or bfloat16 ops the
-rounding to 16 bits is left out (as everywhere where a sum keeps its accumulator), all other types are computed just
-as by the single ops, bit for bit.  Names stay, numbered where two ops have the same.
+A value between nodes becomes a `let`.  It holds the compute type of its scalar type.  Between half or bfloat16 ops the
+rounding to 16 bits is left out, as wherever a sum keeps its accumulator.  All other types are computed as by the single
+ops, bit for bit.  Names stay the same, with numbers where two ops share one.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from opgen.spec.resolve.dimensions import determined
 from opgen.spec.resolve.names import snake_case
 
 _NAME = 60
-"""Letters of the name of a composed op, at most."""
+"""Maximum number of letters in the name of a composed op."""
 
 
 def compose(graph: GraphView, nodes: Sequence[Node], outside: Collection[str], inlined: Collection[str] = ()) -> Node:
-    """One node for several, in the order of the graph; `outside` are the values that are needed beyond them.
+    """Return one node for several, in the order of the graph; `outside` are the values that other nodes need.
 
-    Values that are `inlined` are computed wherever they are read, as far as that changes nothing, and not stored.
-    Raises CannotComposeError if there is no such op.
+    Values that are `inlined` are recomputed wherever they are read, as far as that changes nothing, and not stored.
+    Raises CannotComposeError if such an op cannot exist.
     """
     settled = [settle(graph, node) for node in nodes]
     values = list(dict.fromkeys(name for node in nodes for name in (*node.inputs, *node.outputs)))
@@ -51,9 +51,9 @@ def compose(graph: GraphView, nodes: Sequence[Node], outside: Collection[str], i
 
 @dataclass(frozen=True)
 class _Given:
-    """A node as far as a composed op depends on it: `ones` are the sizes that are 1, no other number is among it.
+    """A node as far as a composed op depends on it.
 
-    Values are told apart by numbers.
+    `ones` are the sizes that are 1; no other number is part of it.  Values are identified by numbers.
     """
 
     whole: Op
@@ -75,7 +75,7 @@ def _given(graph: GraphView, node: Node, whole: Op, number: Mapping[str, str]) -
 
 @dataclass(frozen=True)
 class _Whole:
-    """What is to be one node, and all that decides what that is."""
+    """Parts of a composed node, and all that determines the composition."""
 
     parts: tuple[_Given, ...]
     outside: frozenset[str]
@@ -84,8 +84,9 @@ class _Whole:
 
 @dataclass(frozen=True)
 class _Made:
-    """An op of several, the values that it takes and gives, and for each attribute the part that it is of, and its name
-    there.
+    """An op composed of several, the values that it takes and makes, and its attributes.
+
+    Each attribute has the part that it comes from, and its name there.
     """
 
     op: Op
@@ -96,7 +97,7 @@ class _Made:
 
 @dataclass
 class _Part:
-    """A node on its way into the whole: `names` are of its op's tensors, attributes and sizes in the whole."""
+    """A part of a composed op; `names` maps its tensors, attributes and sizes to names in the whole."""
 
     given: _Given
     names: dict[str, str] = field(default_factory=dict)
@@ -104,7 +105,7 @@ class _Part:
 
     @property
     def tensors(self) -> Iterator[tuple[str, m.Tensor]]:
-        """The values that it takes, with the inputs for which it takes them."""
+        """Return the values that it takes, with the inputs for which it takes them."""
         return zip(self.given.inputs, self.given.op.tensors, strict=True)
 
     @property
@@ -148,7 +149,7 @@ class _Composition:
     # Names ----------------------------------------------------------------------------------------
 
     def _name(self, part: _Part) -> None:
-        """Gives everything of a part a name in the whole; a value has one name."""
+        """Give everything in a part a name in the whole; a value has one name."""
         op = part.given.op
         for value, tensor in part.tensors:
             if value not in self.names:
@@ -166,7 +167,7 @@ class _Composition:
         return any(value in p.given.inputs for p in self.parts)
 
     def _function(self, function: m.Function) -> str:
-        """The name of a shape function in the whole."""
+        """Return the name of a shape function in the whole."""
         if self.functions.setdefault(function.name, function) != function:
             raise CannotComposeError(f"two different functions have the name '{function.name}'")
         return function.name
@@ -174,7 +175,7 @@ class _Composition:
     # Sizes ----------------------------------------------------------------------------------------
 
     def _join(self, part: _Part) -> None:
-        """Takes a part's inputs, sizes and checks in."""
+        """Add a part's inputs, sizes and checks."""
         lets = {n: c.value for c in part.op.checks if isinstance(c, m.ShapeLet) for n in c.names}
         ones = {part.names[n] for n in part.given.ones if n in part.names}
         self.equations.add(set(_free(part.op)) - lets.keys(), lets, ones)
@@ -193,7 +194,7 @@ class _Composition:
         self.made |= {v: o for (v, _), o in zip(part.results, part.op.outputs, strict=True)}
 
     def _check_determined(self) -> None:
-        """What no input of the whole tells any more cannot be solved for."""
+        """Raise CannotComposeError for a size that no input of the whole determines."""
         equations = self.equations
         dims = list(self._dims())
         known = determined([d for d in dims if not set(d.factors) & equations.lets.keys()], set())
@@ -203,7 +204,7 @@ class _Composition:
             raise CannotComposeError(f"no input would tell the size '{min(lost)}'")
 
     def _dims(self) -> Iterator[m.Dimension]:
-        """The dimensions of the whole's inputs."""
+        """Yield the dimensions of the whole's inputs."""
         taken = {t.name for t in self.inputs.values()}
         for part in self.parts:
             for entry in rewritten(part.op, self.equations.in_place).inputs:
@@ -248,7 +249,7 @@ class _Composition:
         return self._tidied(op)
 
     def _definitions(self, of_parts: Sequence[tuple[m.Definition, ...]]) -> tuple[m.Definition, ...]:
-        """The mathematics of the parts, one after the other."""
+        """Return the mathematics of the parts in sequence."""
         between = {t.name for v, t in self.made.items() if v not in self.outside} | set(self.copies)
         inlined = {self.names[v] for v in self.inlined}
         intermediates = Intermediates(between, self.copies, inlined, self._size)
@@ -258,12 +259,12 @@ class _Composition:
         return tuple(intermediates.definitions)
 
     def _size(self, tensor: str, axis: int) -> m.Expr | None:
-        """The size of an input's dimension."""
+        """Return the size of an input's dimension."""
         found = next((t for t in self.inputs.values() if t.name == tensor), None)
         return None if found is None else self.equations.in_mathematics(found.dims[axis].size)
 
     def _tidied(self, op: m.OpSpec) -> m.OpSpec:
-        """Without what has no effect in the whole; requirements blame what the whole has."""
+        """Return the op without parts that have no effect; requirements blame an argument that it still has."""
         op = without_idle(op)
         op = replace(op, signature=default_signature(op.inputs, op.attrs))
         read = {r.tensor for d in op.definitions for r in reads(d.value)}
@@ -281,14 +282,14 @@ class _Composition:
 
 
 def _free(op: m.OpSpec) -> Iterator[str]:
-    """The names in the dimensions of an op's inputs."""
+    """Yield the names in the dimensions of an op's inputs."""
     for entry in op.inputs:
         for dims in (entry.dims,) if isinstance(entry, m.Tensor) else entry.forms:
             yield from (f for d in dims for f in d.factors if isinstance(f, str))
 
 
 def with_clear_indices(op: m.OpSpec) -> m.OpSpec:
-    """The op with indices that hide no other name."""
+    """Return the op with indices that hide no other name."""
     taken = {i.name for i in op.inputs} | {a.name for a in op.attrs} | {o.name for o in op.outputs}
     taken |= set(_free(op)) | {n for c in op.checks if isinstance(c, m.ShapeLet) for n in c.names}
     taken |= {d.tensor for d in op.definitions}

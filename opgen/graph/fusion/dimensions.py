@@ -1,7 +1,7 @@
-"""Sizes of ops that are put together: what one op calls a dimension, another makes.
+"""Matching of dimensions in ops that are composed: one op makes a size that another reads.
 
-A symbol of a reader becomes what the maker says, or the other way round, so that few names remain.  Where both say
-something of their own, a requirement holds them together.
+A symbol of the reader is replaced by the maker's expression, or the reverse, so that few names remain.  Where both have
+an expression of their own, a requirement checks that they are equal.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from opgen.spec.model.walk import transform
 
 
 class Equations:
-    """What is known of sizes.
+    """Equalities of sizes.
 
-    `values` are expressions for symbols that are no more.  `free` are the symbols that shapes of inputs tell, `lets`
-    what the other ones stand for.  `aliases` are pairs of sizes of which mathematics have the second in place of the
-    first; `checks` are named integers and requirements that hold things together, to be put before those of the reader.
+    `values` are expressions for eliminated symbols.  `free` are the symbols that shapes of inputs determine; `lets` are
+    the expressions of the other ones.  In `aliases`, pairs of sizes, mathematics uses the second instead of the first.
+    `checks` are named integers and requirements that enforce equalities; they go before the checks of the reader.
     """
 
     def __init__(self, namer: Namer) -> None:
@@ -35,7 +35,7 @@ class Equations:
         self._namer = namer
 
     def add(self, free: set[str], lets: Mapping[str, m.Expr], ones: set[str]) -> None:
-        """Takes in the symbols of an op, and which of them are 1 in this call."""
+        """Add the symbols of an op, and the subset of them that is 1 in this call."""
         self.free |= free
         self.lets |= lets
         self.ones |= ones
@@ -44,7 +44,7 @@ class Equations:
         return transform(self._resolved, e)
 
     def _resolved(self, e: m.Expr) -> m.Expr:
-        """A symbol's value, in which symbols may have got values since it was noted."""
+        """Return a symbol's value, with symbols in it replaced that have got values since."""
         value = self.values.get(e.name) if isinstance(e, m.Symbol) else None
         if value is None or not isinstance(e, m.Symbol):
             return e
@@ -52,7 +52,7 @@ class Equations:
         return found
 
     def equate(self, made: m.Expr, read: m.Expr, blame: str) -> None:
-        """Makes a size of a tensor, as its maker and as its reader have it, one."""
+        """Match a dimension's size as its maker and as its reader write it."""
         made, read = self.in_place(made), self.in_place(read)
         if same(made, read) or self._named(made, read) or self._told(made, read):
             return
@@ -69,7 +69,7 @@ class Equations:
         raise CannotComposeError("sizes are products that one cannot be told from the other")
 
     def _named(self, made: m.Expr, read: m.Expr) -> bool:
-        """The reader's symbol stands for what is made."""
+        """Replace the reader's symbol by the maker's size; False if that is impossible."""
         if not isinstance(read, m.Symbol) or read.name not in self.free or read.name in self._told_by(made):
             return False
         if factors(made):
@@ -82,7 +82,7 @@ class Equations:
         return True
 
     def _told_by(self, e: m.Expr) -> set[str]:
-        """The symbols on which a size depends, by way of named integers, too."""
+        """Return the symbols on which a size depends, also by way of named integers."""
         found: set[str] = set()
         waiting = list(symbols_in(self.resolve(e)))
         while waiting:
@@ -93,7 +93,7 @@ class Equations:
         return found
 
     def _told(self, made: m.Expr, read: m.Expr) -> bool:
-        """The maker's symbol stands for a product that the reader knows."""
+        """Replace the maker's symbol by a product that the reader knows; False if that is impossible."""
         if not isinstance(made, m.Symbol) or made.name not in self.free or not factors(read):
             return False
         names = {f for f in factors(read) if isinstance(f, str)}
@@ -103,7 +103,7 @@ class Equations:
         return True
 
     def _narrow(self, e: m.Expr) -> bool:
-        """Whether a product has factors that are 1 in this call, which are 1 from now on."""
+        """Set factors of a product to 1 that are 1 in this call; False if there are none."""
         ones = [f for f in factors(e) if isinstance(f, str) and f in self.free and f in self.ones]
         if len(factors(e)) < 2 or not ones:
             return False
@@ -116,11 +116,11 @@ class Equations:
         self.values[name] = value
 
     def in_place(self, e: m.Expr) -> m.Expr:
-        """An expression with values in the place of symbols, factors of 1 left out."""
+        """Return an expression with symbols replaced by their values, without factors of 1."""
         return _simple(self.resolve(e))
 
     def in_mathematics(self, e: m.Expr) -> m.Expr:
-        """The same for mathematics, in which sizes that are the same are written the same."""
+        """Return the same for mathematics, in which equal sizes are written in the same way."""
         e = self.in_place(e)
         for old, new in self.aliases:
             e = _put(e, self.in_place(old), self.in_place(new))
@@ -132,7 +132,7 @@ def _put(e: m.Expr, old: m.Expr, new: m.Expr) -> m.Expr:
 
 
 def _simple(e: m.Expr) -> m.Expr:
-    """Without factors of 1."""
+    """Return an expression without factors of 1."""
 
     def plain(n: m.Expr) -> m.Expr:
         if isinstance(n, m.Operation) and n.op == "*":
@@ -146,7 +146,7 @@ def _simple(e: m.Expr) -> m.Expr:
 
 
 def in_turn(checks: Sequence[m.ShapeLet | m.Require]) -> tuple[m.ShapeLet | m.Require, ...]:
-    """Named integers and requirements, each after the named integers that it speaks of, else in the given order."""
+    """Return named integers and requirements, each after the named integers that it uses, else in the given order."""
     makers = {name: c for c in checks if isinstance(c, m.ShapeLet) for name in c.names}
     done: dict[int, m.ShapeLet | m.Require] = {}
 

@@ -1,4 +1,4 @@
-"""The value of a pointwise definition over constants by numpy, as long as no number leaves the range of its type."""
+"""Values of pointwise definitions over constants, by numpy, as long as no number leaves the range of its type."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ _OPERATIONS: Mapping[str, Callable[[Array, Array], Array]] = {
 
 
 def value_of(d: m.Definition, tensors: Mapping[str, Array], attributes: Mapping[str, AttrStored]) -> Array:
-    """Return the elements of a definition, all of whose reads are at its indices or at 0.
+    """Return the elements of a definition whose reads are all at its indices or at 0.
 
-    Raises OutOfRangeError if a result on the way is not finite, or is 0 or subnormal though it is a product or
-    quotient of numbers that are not; and for what this module does not know.
+    Raises OutOfRangeError if an intermediate result is not finite, or if a product or quotient of normal numbers is 0
+    or subnormal.  Raises it also for expressions that this module does not support.
     """
     with np.errstate(all="ignore"):
         return _Values(d, tensors, attributes).of(d.value)

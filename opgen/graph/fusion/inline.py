@@ -1,9 +1,9 @@
-"""Intermediates put into what reads them: computed again wherever they are read, and never stored.
+"""Inlining of intermediates into their readers: recomputed wherever they are read, and never stored.
 
-It changes no bit.  A term of a reduction that reads outside the intermediate is left out; so is one whose value reads
-an input at the same place along a dimension of the same size, and that is where an intermediate may go.  A product
-that would become a term of a sum is rounded before it is added, as the intermediate was.  A reduction stays as it is
-if its terms would no longer depend on one of its indices.
+It changes no bit.  A term of a reduction that reads outside the intermediate is left out.  So is a term whose value
+reads an input at the same place along a dimension of the same size; there an intermediate may be inlined.  A product
+that would become a term of a sum is rounded before it is added, as the intermediate was.  A reduction stays as it is if
+its terms would no longer depend on one of its indices.
 """
 
 from __future__ import annotations
@@ -18,11 +18,14 @@ from opgen.spec.model.polynomial import same
 from opgen.spec.model.walk import index_names, operands, substitute_indices
 
 Size = Callable[[str, int], m.Expr | None]
-"""The size of a dimension of a tensor; None if nobody knows it."""
+"""The size of a dimension of a tensor; None if it is unknown."""
 
 
 def put_in(reader: m.Definition, let: m.Definition, size: Size) -> m.Definition:
-    """The reader with the value of an intermediate without reductions in the place of its reads, where that may go."""
+    """Return the reader with its reads of an intermediate replaced by the intermediate's value, where that is legal.
+
+    The intermediate has no reductions.
+    """
     guarded = [_guards(let, axis, size) for axis in range(len(let.dims))]
     inner = _Inner(let, guarded)
     value = inner.within(reader.value, {r.name: r.extent for r in reader.indices}, False)
@@ -30,7 +33,7 @@ def put_in(reader: m.Definition, let: m.Definition, size: Size) -> m.Definition:
 
 
 def _guards(let: m.Definition, axis: int, size: Size) -> bool:
-    """Whether the value always reads a tensor just there along a dimension, of the same size."""
+    """Return whether the value always reads some tensor at the same place along a dimension of the same size."""
     place, extent = let.subscripts[axis], let.dims[axis]
     return any(
         isinstance(n, m.Read)
@@ -50,7 +53,7 @@ class _Inner:
         self.guarded = guarded
 
     def within(self, e: m.Expr, ranges: Mapping[str, m.Expr], summed: bool) -> m.Expr:
-        """An expression under indices of these ranges, in a reduction or not."""
+        """Return an expression under indices of these ranges, in a reduction or not."""
         if isinstance(e, m.Reduce):
             ranges, summed = {**ranges, **{r.name: r.extent for r in e.indices}}, True
         new = with_children(e, lambda o: self.within(o, ranges, summed))
@@ -67,7 +70,7 @@ class _Inner:
         return substitute_indices(self.let.value, dict(zip(names, new.indices, strict=True)))
 
     def _rounded(self, new: m.Reduce, old: m.Reduce) -> m.Reduce:
-        """A sum whose terms are no products where they were none: a product is added without being rounded."""
+        """Return a sum that rounds its terms if they became products, which are otherwise added without rounding."""
         was = isinstance(old.body, m.Operation) and old.body.op == "*"
         product = isinstance(new.body, m.Operation) and new.body.op == "*"
         if new.kind != "sum" or was or not product:

@@ -1,11 +1,11 @@
 """Outputs of ops as intermediate tensors of a larger one.
 
-A `let` has single indices on its left side.  An output whose left side composes indices (`y[g * K + k]`) becomes an
-intermediate with an axis for each of them, and its readers read it at these: an index that runs over the whole
-dimension is taken apart into the digits, any other subscript into quotient and remainder.
+A `let` has single indices on its left side.  If an output's left side composes indices (`y[g * K + k]`), the
+intermediate has an axis for each of them, and its readers use these axes.  An index over the whole dimension is split
+into digits; any other subscript is split into quotient and remainder.
 
-A subscript is outside its dimension exactly where its first digit is outside, as quotients round down and remainders
-are never outside.  So a term that was left out of a reduction is left out still.
+A subscript is outside its dimension exactly where its first digit is outside, because quotients round down and
+remainders are never outside.  So a term that was left out of a reduction is still left out.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from opgen.spec.model.polynomial import same
 from opgen.spec.model.walk import operands, reads, reads_values, subexpressions, substitute_indices, transform
 
 Digits = tuple[m.IndexRange, ...]
-"""The indices that a dimension is composed of, most significant first."""
+"""Indices of a composed dimension, most significant first."""
 
 
 class Intermediates:
-    """The definitions of a whole, built one after the other.
+    """Definitions of a composed op, added one after the other.
 
-    `between` are tensors that are outputs of parts and intermediates of the whole; `copies` says for some of them
-    which output has the same elements.  The values of `inlined` ones stand wherever they are read; `size` gives the
+    `between` are tensors that are outputs of parts and intermediates of the whole.  `copies` names for some of them the
+    output with the same elements.  The values of `inlined` ones are inlined wherever they are read.  `size` returns the
     sizes of the whole's inputs.
     """
 
@@ -43,7 +43,7 @@ class Intermediates:
         self._digits: dict[str, tuple[Digits, ...]] = {}
 
     def add(self, d: m.Definition) -> None:
-        """Takes in the next definition of a part."""
+        """Add the next definition of a part."""
         d = self._reading(d)
         for let in self.definitions:
             if let.tensor in self._inlined and not any(isinstance(n, m.Reduce) for n in subexpressions(let.value)):
@@ -96,7 +96,7 @@ class Intermediates:
         if outside is None and any(isinstance(i, m.Operation) and reads_values(i) for i in indices):
             raise CannotComposeError(f"'{e.tensor}' is read at elements, which would be checked digit by digit")
         if outside is None and not reduced and any(isinstance(i, m.Operation) for i in indices):
-            # The read was proved to be inside; of quotients of a size with a name of its own that is not proved.
+            # The read was proved to be inside; for quotients of a size with a name of its own this is not proved.
             outside = m.Number(0)
         return replace(e, indices=tuple(indices), outside=outside)
 
@@ -122,7 +122,7 @@ def _whole(d: m.Definition) -> set[str]:
 
 
 def _digits_of(subscript: m.Expr, digits: Digits) -> list[m.Expr]:
-    """The digits of a subscript."""
+    """Return the digits of a subscript."""
     names = list(indices_in((subscript,)))
     if len(names) == len(digits) and subscript == _composite(tuple(map(m.Index, names)), digits):
         return [m.Index(n) for n in names]
@@ -135,7 +135,7 @@ def _digits_of(subscript: m.Expr, digits: Digits) -> list[m.Expr]:
 
 
 def _composite(indices: tuple[m.Expr, ...], digits: Digits) -> m.Expr:
-    """`g * K + k`"""
+    """Return the subscript composed of indices: `g * K + k`."""
     whole: m.Expr = indices[0]
     for index, digit in zip(indices[1:], digits[1:], strict=True):
         whole = m.Operation("+", m.Operation("*", whole, digit.extent), index)
@@ -143,7 +143,7 @@ def _composite(indices: tuple[m.Expr, ...], digits: Digits) -> m.Expr:
 
 
 def _apart(d: m.Definition, name: str, digits: Digits) -> m.Definition:
-    """A definition with an index that runs over all of a composed dimension taken apart into digits."""
+    """Return a definition whose index over all of a composed dimension is split into digits."""
     taken = {r.name for r in d.indices} | set(indices_in((d.value,)))
     names: list[str] = []
     for digit in digits:
@@ -181,14 +181,14 @@ def _apart(d: m.Definition, name: str, digits: Digits) -> m.Definition:
 
 
 def _typed(e: m.Expr, dtype: str) -> m.Expr:
-    """A value that tells its type; of updates, each by itself."""
+    """Return a value that determines its type; the body and the start of an update do so each by itself."""
     if isinstance(e, m.Scatter):
         return replace(e, body=_typed(e.body, dtype), start=_typed(e.start, dtype))
     return e if _has_type(e) else m.Convert(dtype, e)
 
 
 def _has_type(e: m.Expr) -> bool:
-    """Whether something in a value tells its type: numbers take that of what they are combined with."""
+    """Return whether something in a value determines its type: numbers take the type of their other operand."""
     match e:
         case m.Read() | m.Convert() | m.BitCast():
             return True

@@ -1,4 +1,4 @@
-"""What a value is in something that it reads: a factor times that, and a term."""
+"""Affine forms: an expression as a factor times a value that it reads, plus a term."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ ZERO, ONE = m.Number(0), m.Number(1)
 
 @dataclass(frozen=True)
 class Affine:
-    """`factor` * x + `term`, neither of which reads x."""
+    """Affine form `factor` * x + `term`; neither reads x."""
 
     factor: m.Expr
     term: m.Expr
 
 
 def affine_in(e: m.Expr, tensor: str, dtype: str) -> Affine | None:
-    """An expression in the elements of a tensor, all at one place; None if it is nothing of the kind."""
+    """Return the affine form of an expression in the elements of a tensor, all at one place; None if it has none."""
     if not any(r.tensor == tensor for r in reads(e)):
         return Affine(ZERO, e)
     match e:
@@ -55,7 +55,7 @@ def _combined(op: str, left: Affine, right: Affine) -> Affine | None:
 
 
 def terms_of(e: m.Expr, dtype: str) -> Iterator[m.Expr]:
-    """What is added up to a value."""
+    """Yield the terms that a value adds up."""
     match e:
         case m.Operation("+"):
             yield from terms_of(e.left, dtype)
@@ -67,7 +67,7 @@ def terms_of(e: m.Expr, dtype: str) -> Iterator[m.Expr]:
 
 
 def linear_read(term: m.Expr, constant: Collection[str], dtype: str) -> m.Read | None:
-    """The one read of a constant tensor that a term is linear in: a factor of it, or of what is summed."""
+    """Return the one read of a constant tensor that a term is linear in: a factor of it, or of the terms of its sum."""
     for factor in _factors(term, dtype):
         if isinstance(factor, m.Read) and factor.tensor in constant and factor.outside is None:
             return factor
@@ -88,7 +88,7 @@ def _factors(e: m.Expr, dtype: str) -> Iterator[m.Expr]:
 
 
 def without_lets(definitions: tuple[m.Definition, ...]) -> m.Expr | None:
-    """The value of the last of some definitions, intermediates put in; None if one of them reduces."""
+    """Return the value of the last of some definitions, with intermediates inlined; None if one of them reduces."""
     lets = {d.tensor: d for d in definitions[:-1]}
     if any(isinstance(n, m.Reduce) for d in lets.values() for n in subexpressions(d.value)):
         return None

@@ -1,4 +1,4 @@
-"""Other names for what an op declares, and values for its sizes."""
+"""Renaming of an op's declarations, and values for its sizes."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from opgen.spec.resolve.words import MODULE
 
 
 class Namer:
-    """Gives out names, each once."""
+    """Generator of unique names."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self.taken = set(taken)
 
     def fresh(self, name: str) -> str:
-        """The name, or one made of it that a spec may have and nothing has."""
+        """Return the name, or one made from it that a spec may have and that is free."""
         found = untaken(name, self.taken | MODULE)
         self.taken.add(found)
         return found
 
 
 def declared(op: m.OpSpec) -> Iterator[str]:
-    """Every name that an op has but those of its tensors, its indices and its algorithms' intermediates."""
+    """Yield every name in an op except those of its tensors, its indices and its algorithms' intermediates."""
     for entry in op.inputs:
         for dims in (entry.dims,) if isinstance(entry, m.Tensor) else entry.forms:
             yield from (f for d in dims for f in d.factors if isinstance(f, str))
@@ -45,7 +45,7 @@ def declared(op: m.OpSpec) -> Iterator[str]:
 def rewritten(
     op: m.OpSpec, expression: Callable[[m.Expr], m.Expr], name: Callable[[str], str] = lambda name: name
 ) -> m.OpSpec:
-    """An op with all its expressions rewritten, and its names."""
+    """Return an op with all its expressions and names rewritten."""
 
     def dimension(d: m.Dimension) -> m.Dimension:
         size = expression(d.size)
@@ -87,7 +87,7 @@ def rewritten(
 
 
 def definition_with(d: m.Definition, expression: Callable[[m.Expr], m.Expr]) -> m.Definition:
-    """A definition with all its expressions rewritten."""
+    """Return a definition with all its expressions rewritten."""
     return replace(
         d,
         indices=tuple(m.IndexRange(r.name, expression(r.extent)) for r in d.indices),
@@ -98,7 +98,7 @@ def definition_with(d: m.Definition, expression: Callable[[m.Expr], m.Expr]) -> 
 
 
 def renamed(op: m.OpSpec, names: Mapping[str, str], functions: Mapping[str, str]) -> m.OpSpec:
-    """An op under other names; indices keep theirs."""
+    """Return an op under other names; indices keep theirs."""
 
     def name(old: str) -> str:
         return names.get(old, old)

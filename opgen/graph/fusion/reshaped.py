@@ -1,14 +1,14 @@
-"""One op for several views after each other: from one shape to another, the elements in the same order.
+"""One op for several consecutive views: from one shape to another, with the elements in the same order.
 
-Both shapes are cut into pieces whose products their dimensions are: 4, 6 and 2, 12 into 2, 2, 6.  The op is then
+Both shapes are cut into pieces, and each dimension is a product of pieces: 4, 6 and 2, 12 give 2, 2, 6.  The op is then
 
     sizes pieces: [n0, n1, n2]
     input x: T[n0 * n1, n2]
     output y: T[n0, n1 * n2]
     y[i0, i1 * n2 + i2] = x[i0 * n1 + i1, i2]
 
-and so the same for all shapes that are cut alike, with subscripts that are sums.  Shapes whose pieces do not fit into
-each other (2, 3 and 3, 2) have no such op.
+It is the same for all shapes that are cut alike, and its subscripts are sums.  Shapes whose pieces do not divide each
+other (2, 3 and 3, 2) have no such op.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ from opgen.spec.loading import load_text
 
 
 def view_between(source: Sequence[int], target: Sequence[int]) -> tuple[Op, tuple[int, ...]] | None:
-    """The op, and the sizes of its pieces; None if there is none.  The shapes have equally many elements, not none."""
+    """Return the op and the sizes of its pieces; None if there is none.
+
+    The shapes have the same number of elements, at least one.
+    """
     ends = sorted({*_ends(source), *_ends(target)})
     if any(far % near for near, far in pairwise(ends)):
         return None
@@ -33,12 +36,12 @@ def view_between(source: Sequence[int], target: Sequence[int]) -> tuple[Op, tupl
 
 
 def _ends(shape: Sequence[int]) -> list[int]:
-    """The products of the last dimensions of a shape: none of them, one, two, ..."""
+    """Return the products of the last dimensions of a shape: of none of them, one, two, ..."""
     return [prod(shape[axis:]) for axis in range(len(shape), -1, -1)]
 
 
 def _cut(shape: Sequence[int], ends: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """For each dimension the numbers of its pieces, the first piece being that of the slowest dimension."""
+    """Return for each dimension the numbers of its pieces; the first piece is that of the slowest dimension."""
     found = []
     for axis in range(len(shape)):
         far, near = ends.index(prod(shape[axis:])), ends.index(prod(shape[axis + 1 :]))
@@ -48,7 +51,7 @@ def _cut(shape: Sequence[int], ends: Sequence[int]) -> tuple[tuple[int, ...], ..
 
 @lru_cache(maxsize=256)
 def _op(count: int, source: tuple[tuple[int, ...], ...], target: tuple[tuple[int, ...], ...]) -> Op:
-    """The op for so many pieces and the pieces of each dimension; a dimension of none has the size 1."""
+    """Return the op for a number of pieces and the pieces of each dimension; a dimension without pieces has size 1."""
     types = ", ".join(name for name in DTYPES)
     ones = [f"o{axis}" for axis, pieces in enumerate(target) if not pieces]
     subscripts = [_subscript(p) if p else ones.pop(0) for p in target]
@@ -70,7 +73,7 @@ def _size(pieces: tuple[int, ...]) -> str:
 
 
 def _subscript(pieces: tuple[int, ...]) -> str:
-    """`(i0 * n1 + i1) * n2 + i2`, written out."""
+    """Return the subscript of pieces: `(i0 * n1 + i1) * n2 + i2`, multiplied out."""
     terms = []
     for place, k in enumerate(pieces):
         terms.append(" * ".join([f"i{k}", *(f"n{other}" for other in pieces[place + 1 :])]))

@@ -1,4 +1,4 @@
-"""Small rewrites of a model's expressions, shared by what puts ops together."""
+"""Small rewrites of a model's expressions, shared by the modules of composition."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FALSE = m.Number(value=False)
 
 
 def is_bool(e: m.Expr) -> bool:
-    """Whether an expression is `true` or `false`."""
+    """Return whether an expression is `true` or `false`."""
     return isinstance(e, m.Number) and isinstance(e.value, bool)
 
 
@@ -26,7 +26,7 @@ def _says(e: m.Expr, value: bool) -> bool:
 
 
 def folded(e: m.Expr) -> m.Expr:
-    """An expression whose operands are folded, without what `true` and `false` in it decide."""
+    """Return an expression with the effects of `true` and `false` folded; its operands are folded already."""
     match e:
         case m.Not(m.Number(bool() as value)):
             return m.Number(not value)
@@ -50,12 +50,12 @@ def folded(e: m.Expr) -> m.Expr:
 
 
 def with_children(e: m.Expr, fn: Callable[[m.Expr], m.Expr]) -> m.Expr:
-    """An expression with `fn` applied to its operands; the extents of reductions stay."""
+    """Return an expression with `fn` applied to its operands; the extents of reductions stay."""
     return with_operands(e, tuple(map(fn, operands(e))))
 
 
 def factors(size: m.Expr) -> tuple[str | int, ...]:
-    """The names and integers whose product a size is, as the model of a dimension has them; () if it is none."""
+    """Return the names and integers whose product a size is, like `Dimension.factors`; () if it is not a product."""
     match size:
         case m.Symbol():
             return (size.name,)
@@ -69,12 +69,12 @@ def factors(size: m.Expr) -> tuple[str | int, ...]:
 
 
 def product_of(sizes: Sequence[m.Expr]) -> m.Expr:
-    """The product of sizes, at least one."""
+    """Return the product of sizes, at least one."""
     return reduce(lambda left, right: m.Operation("*", left, right), sizes)
 
 
 def indices_in(subscripts: tuple[m.Expr, ...]) -> Iterator[str]:
-    """The indices of subscripts, in the order in which they stand there."""
+    """Yield the indices of subscripts, in order of occurrence."""
     for e in subscripts:
         for n in subexpressions(e):
             if isinstance(n, m.Index):
@@ -82,13 +82,13 @@ def indices_in(subscripts: tuple[m.Expr, ...]) -> Iterator[str]:
 
 
 def in_order(ranges: tuple[m.IndexRange, ...], subscripts: tuple[m.Expr, ...]) -> tuple[m.IndexRange, ...]:
-    """The ranges of a definition's indices, in the order of its left side."""
+    """Return the ranges of a definition's indices, in the order of its left side."""
     by_name = {r.name: r for r in ranges}
     return tuple(by_name[name] for name in dict.fromkeys(indices_in(subscripts)))
 
 
 def without_ones(d: m.Definition) -> m.Definition:
-    """A definition without indices of one place that are parts of a composed subscript: they are 0."""
+    """Return a definition with 0 in place of indices of extent 1 in composed subscripts."""
     composed = set(indices_in(tuple(s for s in d.subscripts if not isinstance(s, m.Index))))
     zeros: dict[str, m.Expr] = {
         r.name: m.Number(0) for r in d.indices if r.extent == m.Number(1) and r.name in composed
@@ -110,7 +110,7 @@ def _with_shorter_places(e: m.Expr) -> m.Expr:
 
 
 def _shorter(e: m.Expr) -> m.Expr:
-    """An integer without terms that are 0 and factors that are 1."""
+    """Return an integer without terms that are 0 and factors that are 1."""
     match e:
         case m.Operation("+", m.Number(0), other) | m.Operation("+", other, m.Number(0)):
             return other
@@ -122,7 +122,7 @@ def _shorter(e: m.Expr) -> m.Expr:
 
 
 def clear_indices(d: m.Definition, taken: Collection[str]) -> m.Definition:
-    """A definition whose indices have no taken name, and whose reductions bind none that is bound around them."""
+    """Return a definition whose indices use no taken name, and whose reductions rebind no name of an outer index."""
     own = _new_names((r.name for r in d.indices), set(taken))
     outer = {name: m.Index(new) for name, new in own.items()}
     return replace(
@@ -144,7 +144,7 @@ def _clear(e: m.Expr, names: Mapping[str, str], taken: Collection[str]) -> m.Exp
 
 
 def _new_names(names: Iterable[str], taken: set[str]) -> dict[str, str]:
-    """For each name itself, or one made of it that is not taken."""
+    """Return for each name itself, or one made from it that is not taken."""
     found: dict[str, str] = {}
     for name in names:
         found[name] = untaken(name, taken)
@@ -153,7 +153,7 @@ def _new_names(names: Iterable[str], taken: set[str]) -> dict[str, str]:
 
 
 def untaken(name: str, taken: Collection[str]) -> str:
-    """A name, or one made of it with a number, that a spec may have and that is not taken."""
+    """Return a name, or one made from it with a number, that a spec may have and that is not taken."""
     plain = re.sub(r"_+", "_", name).strip("_") or "x"
     numbered = (made for count in itertools.count(2) for made in (f"{plain}_{count}", f"{plain}{count}"))
     return next(n for n in itertools.chain((name,), numbered) if n not in taken and why_illegal(n) is None)

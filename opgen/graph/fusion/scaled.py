@@ -1,4 +1,4 @@
-"""What is done with a value by constants, what a node sums by constants, and nodes that change these constants."""
+"""Scaling of a value by constants, sums of terms with constants, and nodes that change these constants."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from opgen.spec.model.walk import reads, subexpressions
 
 @dataclass(frozen=True)
 class Map:
-    """What is done with a value: `affine` in it, read by the indices `names`, one for each of its dimensions.
+    """An affine map of a value: `affine`, read by the indices `names`, one for each of the value's dimensions.
 
-    `tensors` are the constants that it reads, with their values; `sizes` what it calls the value's dimensions.
+    `tensors` are the constants that it reads, with their values; `sizes` are its names for the value's dimensions.
     """
 
     affine: Affine
@@ -40,7 +40,7 @@ class Map:
 
 @dataclass(frozen=True)
 class Sum:
-    """What a node sums: its terms, and for each the constant that it is linear in.
+    """A node's sum: its terms, and for each the constant in which it is linear.
 
     `places` are the subscripts of the result.
     """
@@ -51,7 +51,7 @@ class Sum:
 
 
 def map_of(graph: GraphView, node: Node, value: str) -> Map | None:
-    """What a node does with a value, if that is affine by constants; None if it is not."""
+    """Return the map that a node applies to a value, if it is affine with constants; None if it is not."""
     if graph.value[value].dtype.name not in ("float32", "float64") or node.inputs.count(value) != 1:
         return None
     settled = settle(graph, node)
@@ -74,7 +74,7 @@ def map_of(graph: GraphView, node: Node, value: str) -> Map | None:
 
 @kept_while_making
 def _affine(op: Op, read: m.Tensor) -> Affine | None:
-    """Return an op's only result as affine in a tensor, at indices as they are; None if it is not."""
+    """Return an op's only result as affine in a tensor, at plain indices; None if it is not."""
     spec = op.spec
     found = without_lets(spec.definitions)
     if found is None or len(spec.outputs) != 1 or spec.outputs[0].dtype != read.dtype:
@@ -85,7 +85,7 @@ def _affine(op: Op, read: m.Tensor) -> Affine | None:
 
 
 def _is_known(done: Map, e: m.Expr) -> bool:
-    """Whether an expression is made of constants, numbers and attributes."""
+    """Return whether an expression is made of constants, numbers and attributes."""
     if any(isinstance(n, m.Symbol | m.FunctionCall | m.Reduce | m.Element) for n in subexpressions(e)):
         return False
     for r in reads(e):
@@ -100,7 +100,7 @@ def _is_known(done: Map, e: m.Expr) -> bool:
 
 
 def sum_of(graph: GraphView, node: Node) -> Sum | None:
-    """What a node sums, if each term is linear in a constant that is read there alone."""
+    """Return a node's sum, if each term is linear in a constant that only this term reads; else None."""
     return _sum(settle(graph, node).whole, tuple(v in graph.constant for v in node.inputs))
 
 
@@ -123,7 +123,7 @@ def _sum(whole: Op, is_constant: tuple[bool, ...]) -> Sum | None:
 
 
 class Changes:
-    """New nodes for a graph, which change constants by what is done with a value.  `after`: the origin they have."""
+    """New nodes for a graph, which apply a map to constants; `origin` is the origin of the nodes."""
 
     def __init__(self, graph: GraphView, done: Map, origin: str) -> None:
         self.graph, self.done, self.origin = graph, done, origin
@@ -133,21 +133,21 @@ class Changes:
         self._taken: set[str] = set()
 
     def fresh(self, name: str) -> str:
-        """A name that nothing has."""
+        """Return an unused name."""
         names = chain((name,), (f"{name}_{k}" for k in count(2)))
         found = next(n for n in names if not any(n in among for among in (self._taken, *self._known)))
         self._taken.add(found)
         return found
 
     def node(self, name: str, op: Op, inputs: Sequence[Value], result: str) -> Node:
-        """A node that makes one result, which is noted."""
+        """Return a node that makes one result, and record the result."""
         attributes = {a.name: self.done.attrs[a.name][1] for a in op.spec.attrs}
         node, made = make_node(name, op, inputs, [result], attributes, origin=self.origin)
         self.values += made
         return node
 
     def op(self, names: Sequence[str | None], factor: m.Expr, term: m.Expr) -> tuple[Op, list[Value]]:
-        """An op that multiplies a tensor by a factor and adds a term, and what it takes besides the tensor.
+        """Return an op that multiplies a tensor by a factor and adds a term, and its other inputs.
 
         `names` are the indices of the tensor's dimensions, None for those on which neither depends.
         """
@@ -179,5 +179,5 @@ class Changes:
         return Op(spec), [v for _, v in others]
 
     def _size(self, name: str) -> m.Expr:
-        """What an index runs over."""
+        """Return the extent of an index."""
         return self.done.sizes[self.done.names.index(name)]

@@ -1,7 +1,7 @@
-"""A node's op with all that is structure put in place: what `compose` puts together.
+"""A node's op with all structure resolved, ready for `compose`.
 
-Words and switches are worked out, tensors stand in the order in which the caller has them, a dimension that stretches
-is 1 or what it stretches to, and scalar types are plain.  Integers, numbers and sizes stay open.
+Words and switches are evaluated, and tensors are in the caller's order.  A broadcast dimension is 1 or the size to
+which it is broadcast.  Scalar types are plain.  Integers, numbers and sizes stay open.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _T = TypeVar("_T")
 
 
 class CannotComposeError(Exception):
-    """Why ops cannot be put together, in words for a report."""
+    """Reason why ops cannot be composed, in words for a report."""
 
 
 @dataclass(frozen=True)
 class Settled:
-    """`whole` has no words, switches, layouts, type variables or stretching dimensions; it is one object for all calls
-    that differ in numbers alone.
+    """A unified op: `whole` has no words, switches, layouts, type variables or broadcast dimensions.
 
-    `attributes` are the values of those it still has, lists in logical order.
+    It is one object for all calls that differ in numbers alone.  `attributes` are the values of its remaining
+    attributes, with lists in logical order.
     """
 
     whole: Op
@@ -47,7 +47,7 @@ class Settled:
 
 
 def settle(graph: GraphView, node: Node) -> Settled:
-    """The op of a node for calls like this one.  Raises CannotComposeError."""
+    """Return the op of a node, unified for calls like this one.  Raises CannotComposeError."""
     return _settled_call(bound(graph, node))
 
 
@@ -65,10 +65,10 @@ def _settled_call(made: Bound) -> Settled:
 
 @dataclass(frozen=True)
 class _Structure:
-    """All of a call that its settled op depends on: no number is among it, so that calls of other sizes have the same.
+    """Parts of a call that determine its unified op; they contain no number, so that calls of other sizes share them.
 
-    `words` are attributes, 0 in the place of numbers; `fills` tells of each tensor which dimensions are as large as
-    what they stretch to; `lengths` are those of lists of sizes.
+    `words` are attributes, with 0 for numbers.  `fills` says for each dimension of each tensor whether it has its full
+    size or is broadcast.  `lengths` are those of lists of sizes.
     """
 
     op: Op
@@ -135,7 +135,7 @@ class _Settling:
     # The interface --------------------------------------------------------------------------------
 
     def _dimension(self, tensor: m.Tensor, axis: int) -> m.Dimension:
-        """A dimension of an input as it is in this call: one that stretches is 1, or what it stretches to."""
+        """Return a dimension of an input as it is in this call; a broadcast one is 1 or the size of the broadcast."""
         dim = tensor.dims[axis]
         if tensor.follows:
             return replace(dim, size=self.expression(dim.size), factors=factors(dim.size))
@@ -144,7 +144,7 @@ class _Settling:
         return replace(dim, broadcast=False) if self.fills[tensor.name][axis] else m.Dimension(m.Number(1), (1,))
 
     def _tensor(self, tensor: m.Tensor) -> m.Tensor:
-        """A tensor in the caller's order, of a plain type."""
+        """Return a tensor in the caller's order, of a plain type."""
         dims = self.dims.get(tensor.name)
         if dims is None:
             dims = tuple(replace(d, size=self.expression(d.size)) for d in tensor.dims)
@@ -155,7 +155,7 @@ class _Settling:
         )
 
     def _sizes(self, sizes: m.Sizes) -> m.Sizes:
-        """Sizes in the one form that is given, in the caller's order."""
+        """Return sizes in the one form that is given, in the caller's order."""
         length = self.lengths[sizes.name]
         form = next(i for i, dims in enumerate(sizes.forms) if len(dims) == length)
         axes = logical_axes(self.op, sizes.layouts[form], self.words, length)
@@ -164,7 +164,7 @@ class _Settling:
         return replace(sizes, forms=(dims,), layouts=(None,), bindings=bindings)
 
     def _attrs(self) -> Iterator[m.Attr]:
-        """The attributes that stay: those of numbers that are given."""
+        """Yield the attributes that stay: those with numbers that are given."""
         for a in self.op.attrs:
             if a.kind in ("int", "float") and not a.compatibility and self.words[a.name] != ():
                 yield m.Attr(a.name, a.kind, a.shape, minimum=a.minimum, maximum=a.maximum, doc=a.doc, wide=a.wide)
@@ -180,7 +180,7 @@ class _Settling:
                 yield replace(check, condition=condition, expected=expected)
 
     def _algorithms(self) -> Iterator[m.Algorithm]:
-        """Those that are for such types and words."""
+        """Yield the algorithms that apply to such types and words."""
         for algorithm in self.op.algorithms:
             allowed = {v.name: {t.name for t in v.allowed} for v in algorithm.type_variables}
             fits = all(self.types[name] in types for name, types in allowed.items())
@@ -211,17 +211,17 @@ class _Settling:
         )
 
     def _places(self, value: m.Expr, tensor: str) -> m.Expr:
-        """The value of a definition whose updates are at places in the caller's order."""
+        """Return the value of a definition with its updates in the caller's order."""
         if not isinstance(value, m.Scatter):
             return value
         return replace(value, at=self._ordered(tensor, value.at), start=self._places(value.start, tensor))
 
     def _ordered(self, tensor: str, items: tuple[_T, ...]) -> tuple[_T, ...]:
-        """What goes with the dimensions of a tensor, in the caller's order."""
+        """Return items, one for each dimension of a tensor, in the caller's order."""
         return _placed(self.axes[tensor], items) if tensor in self.axes else items
 
     def _reads(self, e: m.Expr, ranges: Mapping[str, m.Expr], lets: set[str]) -> m.Expr:
-        """An expression whose reads have the caller's order, and place 0 where a dimension stretches."""
+        """Return an expression whose reads are in the caller's order, with 0 along broadcast dimensions."""
         inner = ranges
         if isinstance(e, m.Reduce):
             inner = {**ranges, **{r.name: r.extent for r in e.indices}}
@@ -240,7 +240,7 @@ class _Settling:
     # Expressions ----------------------------------------------------------------------------------
 
     def expression(self, e: m.Expr) -> m.Expr:
-        """An expression with what is structure in place."""
+        """Return an expression with its structure resolved."""
         return transform(self._settled, e)
 
     def _settled(self, e: m.Expr) -> m.Expr:
@@ -281,7 +281,7 @@ class _Settling:
 
 
 def _placed(axes: tuple[int, ...], items: tuple[_T, ...]) -> tuple[_T, ...]:
-    """Items of the dimensions in logical order, each where its dimension stands."""
+    """Return items of the dimensions in logical order, each at its dimension's place."""
     return tuple(items[axes.index(place)] for place in range(len(axes)))
 
 

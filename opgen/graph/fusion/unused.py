@@ -1,4 +1,4 @@
-"""An op without what nothing that it computes depends on: named integers, attributes and requirements of them."""
+"""An op without its unused parts: named integers, attributes and requirements on which no result depends."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from opgen.spec.model.walk import reads
 
 
 def without_idle(op: m.OpSpec) -> m.OpSpec:
-    """The op without attributes that have no effect, what is named or required of them, and intermediates never read.
+    """Return the op without attributes that have no effect and without intermediates that are never read.
 
-    A requirement speaks of attributes that the call has met: it is not needed where they are gone.
+    Named integers and requirements of such attributes go, too.  A requirement checks attributes that the call has met:
+    it is not needed where they are gone.
     """
     definitions = live(op.definitions)
     op = replace(op, definitions=definitions)
@@ -33,7 +34,7 @@ def without_idle(op: m.OpSpec) -> m.OpSpec:
 
 
 def live(definitions: tuple[m.Definition, ...]) -> tuple[m.Definition, ...]:
-    """The definitions that outputs depend on; one that goes step by step may read what is defined after it."""
+    """Return the definitions on which outputs depend; a stepwise one may read a later definition."""
     lets = {d.tensor: d for d in definitions if not d.is_output}
     needed: set[str] = set()
     waiting = [d for d in definitions if d.is_output]

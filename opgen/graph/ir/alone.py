@@ -1,7 +1,7 @@
-"""Ops that stand alone: a gradient's op without the op that it is the gradient of.
+"""Standalone ops: a gradient's op without a reference to the op that it differentiates.
 
-A gradient takes tensors in the shapes of the other op's results.  Where such a size is worked out (`n + m`), it is one
-with a name, so that the tensor is an input like any other.
+A gradient takes tensors in the shapes of the other op's results.  Where such a size is computed (`n + m`), it gets a
+name, so that the tensor is an input like any other.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from opgen.spec.model.walk import subexpressions
 
 
 def alone(op: OpSpec) -> OpSpec:
-    """The op as the gradient of no other, with one signature, without examples and kernels that are wanted ahead."""
+    """Return the op without `gradient`, with one signature, and without examples and specializations."""
     named: list[ShapeLet] = []
     taken = set(_names(op))
     inputs: list[Tensor | Sizes] = []
@@ -30,7 +30,7 @@ def alone(op: OpSpec) -> OpSpec:
 
 
 def _named(tensor: str, axis: int, dim: Dimension, taken: set[str], named: list[ShapeLet]) -> Dimension:
-    """A dimension of an input: as it is, or the size with a name."""
+    """Return a dimension of an input: unchanged, or with a name for its size."""
     if dim.factors:
         return dim
     name = f"{tensor}_{axis}"
@@ -42,7 +42,7 @@ def _named(tensor: str, axis: int, dim: Dimension, taken: set[str], named: list[
 
 
 def _names(op: OpSpec) -> Iterator[str]:
-    """The names in an op that a size may not have."""
+    """Yield the names in an op that a size may not have."""
     for entry in (*op.inputs, *op.outputs):
         yield entry.name
         dims = entry.dims if isinstance(entry, Tensor) else (d for form in entry.forms for d in form)

@@ -1,6 +1,6 @@
 """Arithmetic between values, element by element with broadcasting, as a spec of its own.
 
-It is what operators of Python mean between symbols, and what sums the parts of a gradient.
+Python's operators between symbols become these ops, and they sum the parts of a gradient.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ OPPOSITE, MATRICES = "Opposite", "Matrices"
 
 @cache
 def module() -> Module:
-    """The spec."""
+    """Return the spec."""
     binary = (
         (PLUS, "A sum.", _NUMBERS, "x[i...] + y[i...]"),
         (MINUS, "A difference.", _NUMBERS, "x[i...] - y[i...]"),
@@ -70,7 +70,10 @@ def module() -> Module:
 
 
 def op_for(name: str, inputs: Sequence[Value]) -> Op:
-    """The op of that name for values of these types and ranks.  Raises CallError for types that it does not take."""
+    """Return the op of that name for values of these types and ranks.
+
+    Raises CallError for types that it does not take.
+    """
     given = [Argument(v.dtype.name, len(v.shape)) for v in inputs]
     found = instance(module(), name, given, {})
     return op_of(Module(module().name, (found.op,), found.functions), found.op)

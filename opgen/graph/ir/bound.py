@@ -1,6 +1,6 @@
-"""An op with the types, attributes and shapes of one call: what a node means in numbers.
+"""An op with the types, attributes and shapes of one call: the meaning of a node in numbers.
 
-Every stage of graphs asks here what a node's results are, and which kernel computes them.
+Every stage of graphs asks here for a node's results, and for the kernel that computes them.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ class Bound:
 
 
 def bind(op: Op, types: Types, attributes: Attributes, inputs: Sequence[Kind]) -> Bound:
-    """The call of an op with tensors of these types and shapes.
+    """Return the call of an op with tensors of these types and shapes.
 
-    Raises CallError, with the op's own words, for a call that the op does not take.
+    Raises CallError, in the op's own words, for a call that the op does not take.
     """
     return _bind(op, types, attributes, tuple(inputs), repr(attributes) if attributes else "")
 
 
 def bound(graph: GraphView, node: Node) -> Bound:
-    """The call that a node is."""
+    """Return the call of a node."""
     values = graph.value
     return bind(
         node.op, node.types, node.attributes, [(values[name].dtype, values[name].shape) for name in node.inputs]
@@ -59,7 +59,7 @@ def bound(graph: GraphView, node: Node) -> Bound:
 
 @kept_while_making
 def _bind(op: Op, types: Types, attributes: Attributes, inputs: tuple[Kind, ...], _: str) -> Bound:
-    """`_` tells attributes apart that Python calls equal: 0.0 and -0.0, 1 and 1.0."""
+    """Return the call; `_` distinguishes attributes that Python calls equal: 0.0 and -0.0, 1 and 1.0."""
     spec, bindings = op.spec, dict(types)
     _check_types(spec, bindings, inputs)
     shapes = {t.name: shape for t, (_, shape) in zip(spec.tensors, inputs, strict=True)}
@@ -81,7 +81,7 @@ def _check_types(spec: OpSpec, types: Mapping[str, str], inputs: Sequence[Kind])
 
 
 def types_of(spec: OpSpec, inputs: Sequence[Kind], given: Mapping[str, str] | None = None) -> Types:
-    """What type each type variable stands for, told by the first input that has it (or by what is given).
+    """Return the type of each type variable, determined by `given`, else by the first input that has it.
 
     Raises CallTypeError for a type that the op does not take.
     """
@@ -103,7 +103,7 @@ def types_of(spec: OpSpec, inputs: Sequence[Kind], given: Mapping[str, str] | No
 def as_given(
     spec: OpSpec, attributes: Mapping[str, AttrStored]
 ) -> tuple[dict[str, tuple[int, ...]], dict[str, AttrArgument]]:
-    """The values of sizes inputs, and the attributes as a caller writes them: a list in the place of its word."""
+    """Return the values of sizes inputs, and the attributes as a caller writes them: a list in place of its word."""
     sizes: dict[str, tuple[int, ...]] = {}
     for entry in spec.inputs:
         if isinstance(entry, Sizes):
@@ -119,7 +119,7 @@ def as_given(
 
 
 def settled(spec: OpSpec, attributes: Mapping[str, AttrStored | AttrArgument]) -> Attributes:
-    """What a node says of its attributes: each checked, and there, in the op's order; lists flat.
+    """Return the attributes as a node holds them: all present, checked and in the op's order, with lists flat.
 
     Raises CallError for an unknown, missing or illegal one.
     """
@@ -136,7 +136,7 @@ def settled(spec: OpSpec, attributes: Mapping[str, AttrStored | AttrArgument]) -
 
 
 def _plain(value: AttrStored) -> AttrStored:
-    """One NaN for all, so that an attribute equals itself."""
+    """Return a value with one NaN object for all, so that an attribute equals itself."""
     if isinstance(value, float) and math.isnan(value):
         return math.nan
     if isinstance(value, tuple) and any(isinstance(v, float) and math.isnan(v) for v in value):
@@ -153,7 +153,7 @@ def make_node(
     types: Mapping[str, str] | None = None,
     origin: str = "",
 ) -> tuple[Node, tuple[Value, ...]]:
-    """A node, and the values it makes; attributes that are left out have their defaults, `types` those of inputs.
+    """Return a node and its results; omitted attributes have their defaults, and omitted `types` those of the inputs.
 
     Raises CallError for a call that the op does not take.
     """

@@ -1,4 +1,4 @@
-"""A graph while a pass changes it node by node: each change costs what it touches, not the whole graph."""
+"""A graph while a pass changes it node by node: the cost of a change depends on its size, not on the graph's."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ class GraphView(Protocol):
 
 
 class Draft:
-    """A graph, of which nodes may be replaced.  What is no longer made stays among the values until `graph`."""
+    """A graph whose nodes may be replaced.
+
+    Results of removed nodes stay among the values until `graph`.
+    """
 
     def __init__(self, graph: Graph) -> None:
         self.constant: Mapping[str, Constant] = graph.constant
@@ -40,7 +43,7 @@ class Draft:
         self._slot = {n.name: slot for slot, n in enumerate(graph.nodes)}
 
     def only_reader(self, value: str) -> Node | None:
-        """The node that takes a value, once, if nothing else takes it, nor the caller."""
+        """Return the node that takes a value, once, if no other node and not the caller takes it; else None."""
         reads = self._reads.get(value)
         if reads is None or len(reads) != 1 or value in self._graph.given_back:
             return None
@@ -48,7 +51,7 @@ class Draft:
         return self.node[name] if count == 1 else None
 
     def replace(self, old: Node, new: Sequence[Node], gone: Iterable[Node] = (), made: Iterable[Value] = ()) -> None:
-        """Put nodes in the place of one, and leave others out; `made` are results that the graph did not have."""
+        """Replace one node by others, and remove the nodes in `gone`; `made` are results that the graph lacked."""
         self._changed = True
         self.value |= {v.name: v for v in made}
         for node in gone:
@@ -74,7 +77,7 @@ class Draft:
             del self._reads[value][node.name]
 
     def graph(self) -> Graph:
-        """The graph as it is now; the one that there was if nothing was replaced."""
+        """Return the graph as it is now; the original object if nothing was replaced."""
         if not self._changed:
             return self._graph
         nodes = tuple(self.node[name] for slot in self._slots for name in slot)

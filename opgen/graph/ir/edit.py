@@ -1,4 +1,4 @@
-"""Graphs made of graphs: other nodes, other names for what they take."""
+"""Graphs made from graphs: other nodes, other names of their inputs."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def edited(
     constants: Iterable[Constant] | None = None,
     made: Iterable[Value] = (),
 ) -> Graph:
-    """The graph with these nodes, in which `instead` of some values others are taken (also by the caller).
+    """Return the graph with these nodes; values in `instead` are replaced by others (for the caller, too).
 
-    `constants` take the place of the graph's; `made` are results of nodes that the graph did not have.  What the
-    caller calls the outputs stays.
+    `constants` replace the graph's; `made` are results of nodes that the graph did not have.  The caller's names of the
+    outputs stay.
     """
     renamed = instead or {}
     known = graph.value | {v.name: v for v in made}
@@ -42,7 +42,7 @@ def _taking(node: Node, instead: Mapping[str, str]) -> Node:
 
 
 def needed(graph: Graph) -> tuple[list[Node], set[str]]:
-    """The nodes on which outputs depend, in order, and the names of the values that they and the caller take."""
+    """Return the nodes on which outputs depend, in order, and the names of the values that they and the caller take."""
     taken = set(graph.outputs)
     nodes: list[Node] = []
     for node in reversed(graph.nodes):

@@ -1,16 +1,16 @@
-"""The graph: what a model is once the types and shapes of its inputs are known, and what it means.
+"""The graph: a model once the types and shapes of its inputs are known, and its meaning.
 
 A `Graph` computes its outputs from its inputs and constants by nodes, each of which calls one op.  Every value has a
-name, a scalar type and a shape of integers; it is an input, a constant, or a result of exactly one node.  Nodes stand
-in an order in which each comes after those whose results it takes.
+name, a scalar type and a shape of integers; it is an input, a constant, or a result of exactly one node.  Each node
+comes after the nodes whose results it takes.
 
-Meaning.  The nodes run in order.  A node gives the tensors of its op's inputs, in the op's order, and the op's
-    attributes; its results are what the op's definition says of them, element by element.  Values are dense and in
-    the order of their dimensions.  An op has no effects, so nodes whose results nobody takes may be left out, and any
-    order in which each node comes after those it takes from gives the same results.
+Meaning.  The nodes run in order.  A node passes tensors for its op's inputs, in the op's order, and the op's
+  attributes; the op's definition gives its results, element by element.  Values are dense and in the order of their
+  dimensions.  An op has no effects, so nodes with unused results may be left out.  Any order in which each node comes
+  after its producers gives the same results.
 
-Ops have no open ranks, no optional inputs and no layouts that are not decided by an attribute: they are `OpSpec`s as
-they come out of `opgen.spec.generic.instance`, or as passes compose them.  A fused group is an op like any other.
+Ops have no open ranks and no optional inputs, and each layout is decided by an attribute.  They are `OpSpec`s from
+`opgen.spec.generic.instance`, or composed by passes.  A fused group is an op like any other.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class Op:
 
     @cached_property
     def module(self) -> Module:
-        """A module that holds the op alone."""
+        """Return a module that holds the op alone."""
         return Module(self.spec.function_name, (self.spec,), self.functions)
 
     @cached_property
     def identity(self) -> str:
-        """A sha256 of all that the op is, the same in every process."""
+        """Return a sha256 of the whole op, the same in every process."""
         return hashlib.sha256(repr((self.spec, self.functions)).encode()).hexdigest()
 
     @cached_property
@@ -54,11 +54,14 @@ class Op:
         return hash((self.spec, self.functions))
 
     def __reduce__(self) -> tuple[type[Op], tuple[OpSpec, tuple[Function, ...]]]:
-        """What is worked out here, a hash among it, is for this process."""
+        """Pickle the fields alone: cached values, such as the hash, are valid in this process only."""
         return Op, (self.spec, self.functions)
 
     def __eq__(self, other: object) -> bool:
-        """Return True for the same op: specs are equal for Python, too, where one has 0.0 and the other -0.0."""
+        """Return True for the same op.
+
+        Python also calls specs equal if one has 0.0 and the other -0.0.
+        """
         if self is other or not isinstance(other, Op):
             return self is other
         return self.identity == other.identity
@@ -69,11 +72,11 @@ class Op:
 
 _made: OrderedDict[tuple[int, int], tuple[Op, OpSpec, tuple[Function, ...]]] = OrderedDict()
 _MADE = 2048
-"""Ops that are made once for the same objects: comparing two, and finding what they call, is work."""
+"""Maximum number of ops kept for the same objects: comparing two, and finding their functions, takes time."""
 
 
 def op_of(module: Module, spec: OpSpec) -> Op:
-    """An op of a module as one that stands alone: it is the gradient of no other, and has no examples."""
+    """Return an op of a module as a standalone one: not a gradient of another, and without examples."""
     functions = module.functions
     key = id(spec), id(functions)
     found = _made.get(key)
@@ -104,14 +107,16 @@ class Node:
     origin: str = field(default="", compare=False)
 
     def __reduce__(self) -> tuple[type[Node], tuple[object, ...]]:
-        """Return what makes the node again: by its fields' names, as for any dataclass, it would take twice as long."""
+        """Return positional arguments: pickling by field names, as for any dataclass, would take twice as long."""
         return Node, (self.name, self.op, self.types, self.attributes, self.inputs, self.outputs, self.origin)
 
 
 @dataclass(frozen=True)
 class Graph:
-    """`inputs` in the caller's order; `values` are the nodes' results, in order; `outputs` name values of any kind, in
-    the caller's order, one perhaps more than once.
+    """A graph of nodes.
+
+    `inputs` are in the caller's order.  `values` are the nodes' results, in order.  `outputs` name values of any kind,
+    in the caller's order; a name may occur more than once.
     """
 
     name: str
@@ -121,41 +126,41 @@ class Graph:
     nodes: tuple[Node, ...]
     outputs: tuple[str, ...]
     output_names: tuple[str, ...] = ()
-    """What the caller knows the outputs by; empty: by the names of their values (`result_names`)."""
+    """The caller's names of the outputs; empty: the names of their values (`result_names`)."""
 
     @cached_property
     def result_names(self) -> tuple[str, ...]:
-        """What the caller knows the outputs by; each name once, with numbers for one value several times."""
+        """Return the caller's names of the outputs, each once: repeated values get numbers."""
         return self.output_names or result_names(self.outputs)
 
     @cached_property
     def value(self) -> dict[str, Value]:
-        """Every value by its name."""
+        """Return every value by its name."""
         return {v.name: v for v in (*self.inputs, *(c.value for c in self.constants), *self.values)}
 
     @cached_property
     def constant(self) -> dict[str, Constant]:
-        """The constants by name."""
+        """Return the constants by name."""
         return {c.value.name: c for c in self.constants}
 
     @cached_property
     def node(self) -> dict[str, Node]:
-        """The nodes by name."""
+        """Return the nodes by name."""
         return {n.name: n for n in self.nodes}
 
     @cached_property
     def given_back(self) -> frozenset[str]:
-        """The names of the values that the caller takes."""
+        """Return the names of the values that the caller takes."""
         return frozenset(self.outputs)
 
     @cached_property
     def producer(self) -> dict[str, Node]:
-        """The node that makes a value."""
+        """Return the node that makes each value."""
         return {name: node for node in self.nodes for name in node.outputs}
 
     @cached_property
     def readers(self) -> dict[str, tuple[Node, ...]]:
-        """The nodes that take a value, in order, each as often as it takes it."""
+        """Return the nodes that take each value, in order, each as often as it takes it."""
         found: dict[str, list[Node]] = {}
         for node in self.nodes:
             for name in node.inputs:
@@ -163,7 +168,7 @@ class Graph:
         return {name: tuple(nodes) for name, nodes in found.items()}
 
     def taken(self) -> Iterator[str]:
-        """The names of all values that some node or the caller takes, with repetitions."""
+        """Yield the names of all values that some node or the caller takes, with repetitions."""
         for node in self.nodes:
             yield from node.inputs
         yield from self.outputs

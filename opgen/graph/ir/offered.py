@@ -1,4 +1,4 @@
-"""Elements of inputs that may decide about shapes: which of them did is found while a graph is made."""
+"""Elements of inputs that may decide about shapes; reads are recorded while a graph is made."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from opgen.graph.ir.values import Array
 
 
 class Offered(Mapping[str, Array]):
-    """Elements of inputs by name.  `asked` has copies of those that were looked at.
+    """Elements of inputs by name; `asked` has copies of those that were read.
 
-    `derived`: they may also be looked at for what is computed of them, such as the largest of some lengths.
+    `derived`: they may also be read for values computed from them, such as the largest of some lengths.
     """
 
     def __init__(self, arrays: Mapping[str, Array], derived: bool = True) -> None:

@@ -1,4 +1,4 @@
-"""Why a model cannot be made a graph."""
+"""Reasons why a model cannot become a graph."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ TOO_DEEP = "it takes and makes {count} tensors, and its expression is nested too
 
 @dataclass(frozen=True)
 class Problem:
-    """Why a call of a model cannot be made: its node and operator, and the reason; `origin` is where it stands.
+    """Reason why a call of a model cannot be made, with its node and operator; `origin` is its place in the source.
 
-    `undecided`: it can be made once what it takes is computed.  `step` is that of the whole model in which it stands.
+    `undecided`: it can be made once its inputs are computed.  `step` is the step of the whole model that contains it.
     """
 
     node: str
@@ -35,7 +35,7 @@ class Problem:
 
 
 class ModelError(UserError):
-    """A model that cannot be made a graph for the inputs that are given; `problems` are all that was found."""
+    """A model that cannot become a graph for the given inputs; `problems` are all problems found."""
 
     def __init__(self, model: str, problems: Sequence[Problem]) -> None:
         self.model = model
@@ -47,12 +47,12 @@ class ModelError(UserError):
 
 
 class UndecidedError(ModelError):
-    """A model that cannot be made one graph: what some of its calls are is known only while it runs."""
+    """A model that cannot become one graph: some of its calls can only be resolved while it runs."""
 
 
 @contextmanager
 def nested_at_most(graph: Graph) -> Iterator[None]:
-    """Blame the node of most tensors if expressions turn out to be nested more deeply than Python calls functions."""
+    """Blame the node with the most tensors if expressions are nested too deeply for Python's recursion."""
     try:
         yield
     except RecursionError:
@@ -62,5 +62,5 @@ def nested_at_most(graph: Graph) -> Iterator[None]:
 
 
 def error_of(model: str, problems: Sequence[Problem]) -> ModelError:
-    """The error of all that was found: undecided if it is nothing else."""
+    """Return the error of all problems: undecided if all of them are."""
     return (UndecidedError if all(p.undecided for p in problems) else ModelError)(model, problems)

@@ -1,4 +1,4 @@
-"""Putting one node in the place of several."""
+"""Replacement of several nodes by one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from opgen.graph.ir.nodes import Graph, Node
 
 
 def outside(graph: Graph, nodes: Collection[Node]) -> set[str]:
-    """The values that some nodes make and that others, or the caller, take."""
+    """Return the values that some nodes make and that others, or the caller, take."""
     names = {n.name for n in nodes}
     made = {value for n in nodes for value in n.outputs}
     read = {v for v in made if any(r.name not in names for r in graph.readers.get(v, ()))}
@@ -17,9 +17,9 @@ def outside(graph: Graph, nodes: Collection[Node]) -> set[str]:
 
 
 def with_nodes(graph: Graph, whole: Mapping[str, Node]) -> Graph:
-    """The graph with one node for each of several groups, which makes what is needed beyond the group.
+    """Return the graph with one node for each of several groups; it makes the values that are used outside the group.
 
-    `whole` has it for the name of each node of a group.  No path may lead out of a group and back in.
+    `whole` maps the name of each node of a group to the new node.  No path may lead out of a group and back in.
     """
     if not whole:
         return graph
@@ -30,7 +30,7 @@ def with_nodes(graph: Graph, whole: Mapping[str, Node]) -> Graph:
 
 
 def _ordered(nodes: Iterable[Node]) -> Iterable[Node]:
-    """Nodes in an order in which each comes after those that it takes from, as near as can be to the given one."""
+    """Yield nodes in an order as close as possible to the given one, each after those whose results it takes."""
     given = list(nodes)
     producer = {name: n for n in given for name in n.outputs}
     done: set[str] = set()

@@ -1,4 +1,4 @@
-"""How much work a call of an op is, about, from its definitions alone."""
+"""Approximate work of a call of an op, from its definitions alone."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from opgen.spec.model.walk import operands
 
 @kept_while_making
 def steps(made: Bound) -> int:
-    """About how many elements a call of an op works on: those of its results and of what is between, times the terms of
-    the reductions for each; loops whose ranges depend on other loops count once.
+    """Return the approximate number of elements that a call of an op works on.
+
+    It counts the elements of results and intermediates, times the terms of the reductions for each.  Loops whose ranges
+    depend on other loops count once.
     """
     call = made.environment
     return sum(_times(d.indices, call) * (1 + _terms(d.value, call)) for d in made.op.spec.definitions)
@@ -31,7 +33,7 @@ def _terms(e: m.Expr, call: Environment) -> int:
 
 @lru_cache(maxsize=1 << 14)
 def _reduces(e: m.Expr) -> bool:
-    """Whether there is a reduction in an expression."""
+    """Return whether an expression contains a reduction."""
     return isinstance(e, m.Reduce) or any(map(_reduces, operands(e)))
 
 

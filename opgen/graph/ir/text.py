@@ -1,20 +1,20 @@
 """The text of a graph, and back: `parse_graph(print_graph(g), data_of(g)) == g`.
 
-    graph block {
-      input x: float32[4, 3]
-      constant w: float32[3, 5] = 5a1c...
-      first: h: float32[4, 5] = Mix<T = float32>(x, w)
-      squashed: y: float32[4, 5] = Clip<T = float32>(h) {low = 0.0, high = 6.0} at "model.onnx, node 7"
-      output y as result
+  graph block {
+    input x: float32[4, 3]
+    constant w: float32[3, 5] = 5a1c...
+    first: h: float32[4, 5] = Mix<T = float32>(x, w)
+    squashed: y: float32[4, 5] = Clip<T = float32>(h) {low = 0.0, high = 6.0} at "model.onnx, node 7"
+    output y as result
+  }
+
+  op Mix:
+    op Mix {
+    ...
     }
 
-    op Mix:
-      op Mix {
-        ...
-      }
-
-A constant stands for its digest; its elements are kept beside the text.  An op is the text of a spec, which `opgen
-check` takes; where two ops have one name, the second is called `Mix.2` here.  A name that is no word is quoted.
+A digest represents a constant; its elements are kept beside the text.  An op is the text of a spec, which `opgen check`
+accepts.  If two ops have the same name, the second is called `Mix.2` here.  A name that is not a word is quoted.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _INDENT = "  "
 
 
 def print_graph(graph: Graph) -> str:
-    """The text of a graph."""
+    """Return the text of a graph."""
     labels = _labels(graph)
     lines = [f"graph {_name(graph.name)} {{"]
     lines += [f"  input {_value(v)}" for v in graph.inputs]
@@ -56,7 +56,10 @@ def print_graph(graph: Graph) -> str:
 
 
 def print_node(graph: Graph, node: Node, label: str | None = None) -> str:
-    """One line: a node, its results, its op, what it takes.  `label`: what the op is called (its own name)."""
+    """Return one line: a node, its results, its op and its inputs.
+
+    `label` is the op's name in the text; by default it is the op's own name.
+    """
     results = ", ".join(_value(graph.value[name]) for name in node.outputs)
     types = ", ".join(f"{name} = {word}" for name, word in node.types)
     attributes = ", ".join(f"{name} = {_datum(value)}" for name, value in node.attributes)
@@ -68,12 +71,12 @@ def print_node(graph: Graph, node: Node, label: str | None = None) -> str:
 
 
 def data_of(graph: Graph) -> dict[str, Data]:
-    """The elements of a graph's constants, by digest."""
+    """Return the elements of a graph's constants, by digest."""
     return {c.data.digest: c.data for c in graph.constants}
 
 
 def _labels(graph: Graph) -> dict[Op, str]:
-    """A name for each op, in the order in which nodes call them."""
+    """Return a name for each op, in the order in which nodes call them."""
     labels: dict[Op, str] = {}
     taken: set[str] = set()
     for node in graph.nodes:
@@ -110,9 +113,9 @@ def _datum(value: AttrStored) -> str:
 
 
 def parse_graph(text: str, data: Mapping[str, Data], name: str = "<graph>") -> Graph:
-    """The graph that a text describes; `data` has the constants' elements by digest, `name` is for messages.
+    """Return the graph that a text describes; `data` has the constants' elements by digest, `name` is for messages.
 
-    Raises DiagnosticError for what is no such text.  What holds of graphs is `verify`'s affair.
+    Raises DiagnosticError for text with another syntax.  `verify` checks the properties of graphs.
     """
     source = Source(name, text)
     end = source.lines.index("}") + 1 if "}" in source.lines else len(source.lines)
@@ -120,7 +123,7 @@ def parse_graph(text: str, data: Mapping[str, Data], name: str = "<graph>") -> G
 
 
 def _ops(source: Source, start: int) -> dict[str, Op]:
-    """The ops after the graph, by what they are called."""
+    """Return the ops after the graph, by their names in the text."""
     found: dict[str, Op] = {}
     number = start + 1
     while number <= len(source.lines):
@@ -165,7 +168,7 @@ class _Line:
         return "" if self.at_end else self._tokens[self._place][0]
 
     def next(self, wanted: str) -> str:
-        """The next token; `wanted` says what is missing at the end of the line."""
+        """Return the next token; `wanted` describes it in the error at the end of the line."""
         if self.at_end:
             raise self.error(f"expected {wanted}")
         self._place += 1
@@ -191,7 +194,7 @@ class _Line:
             raise self.error("expected the end of the line")
 
     def error(self, message: str) -> DiagnosticError:
-        """The mistake at the next token."""
+        """Return the error at the next token."""
         line = self._source.line(self._number)
         start, end = (len(line), len(line) + 1) if self.at_end else self._tokens[self._place].span()
         span = Span(self._source, self._number, start + 1, self._number, end + 1)
@@ -204,7 +207,7 @@ class _Line:
         return self.text(token) if token.startswith('"') else self.next(what)
 
     def text(self, token: str) -> str:
-        """A quoted text."""
+        """Return a quoted text."""
         try:
             found = json.loads(token)
         except ValueError:
@@ -218,7 +221,7 @@ class _Line:
         return int(self.next("an integer"))
 
     def datum(self) -> AttrStored:
-        """The value of an attribute."""
+        """Return the value of an attribute."""
         if self.take("["):
             items: list[int | float] = []
             while not self.take("]"):
@@ -246,7 +249,7 @@ class _Line:
 
 
 class _Reader:
-    """A graph, line by line."""
+    """Reader of a graph, line by line."""
 
     def __init__(self, source: Source, data: Mapping[str, Data], ops: Mapping[str, Op]) -> None:
         self._source = source
@@ -260,7 +263,7 @@ class _Reader:
         self._output_names: list[str] = []
 
     def graph(self, end: int) -> Graph:
-        """The graph whose closing brace is on line `end`."""
+        """Return the graph whose closing brace is on line `end`."""
         first = _Line(self._source, 1)
         first.expect("graph")
         name = first.name("a graph")

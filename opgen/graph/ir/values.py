@@ -1,4 +1,4 @@
-"""Values, constants and inputs: what a model holds, known also where nothing else of it is."""
+"""Values, constants and inputs of a model, known even where the rest of it is not."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Value:
     shape: tuple[int, ...]
 
     def __reduce__(self) -> tuple[type[Value], tuple[object, ...]]:
-        """Return what makes the value again, as of nodes."""
+        """Return positional arguments, as for nodes."""
         return Value, (self.name, self.dtype, self.shape)
 
     def __str__(self) -> str:
@@ -39,16 +39,16 @@ class Value:
 
 
 class Data:
-    """The elements of a constant, which nobody writes to.  Two are equal if their types, shapes and bytes are."""
+    """The elements of a constant, read-only; two are equal if their types, shapes and bytes are."""
 
     def __init__(self, array: Array) -> None:
-        """Takes the array as it is if it is dense, else a copy; from then on it is read-only."""
+        """Take the array itself if it is dense, else a copy, and make it read-only."""
         self.array = np.ascontiguousarray(array).reshape(array.shape)
         self.array.flags.writeable = False
 
     @cached_property
     def digest(self) -> str:
-        """The sha256 of type, shape and bytes."""
+        """Return the sha256 of type, shape and bytes."""
         found = hashlib.sha256(f"{self.array.dtype.name}{list(self.array.shape)}".encode())
         found.update(self.array.reshape(-1).view(np.uint8).data)
         return found.hexdigest()
@@ -82,9 +82,9 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """Interface of a model: its inputs, the names of its outputs, and the number of calls that it is made of.
+    """Interface of a model: its inputs, the names of its outputs, and the number of its calls.
 
-    `defaults` are inputs that need not be given: constants stand for them.
+    `defaults` are optional inputs; constants hold their values.
     """
 
     name: str
@@ -95,7 +95,7 @@ class Outline:
 
 
 def result_names(values: Sequence[str]) -> tuple[str, ...]:
-    """What the caller knows results by that are these values: each name once, with numbers for one several times."""
+    """Return the caller's names of results with these values: each once, with numbers for repeated values."""
     found: dict[str, None] = {}
     for name in values:
         unlike, number = name, 1

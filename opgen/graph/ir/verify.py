@@ -1,4 +1,4 @@
-"""What holds of every graph.  A pass that breaks any of it has a bug: that is an `InternalError`, never the user's."""
+"""Invariants of every graph.  A pass that breaks one has a bug: that is an `InternalError`, never the user's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from opgen.runtime.memory.buffers import dtype_of
 
 
 def verify(graph: Graph, after: str = "") -> Graph:
-    """The graph itself, if it is one; else InternalError with all that is wrong.  `after`: the pass that made it."""
+    """Return the graph if it is valid; else raise InternalError with all faults.  `after`: the pass that made it."""
     found = list(_faults(graph))
     if found:
         where = f" after '{after}'" if after else ""
@@ -22,7 +22,7 @@ def verify(graph: Graph, after: str = "") -> Graph:
 
 
 def _faults(graph: Graph) -> Iterator[str]:
-    """Everything that is wrong; what would follow from wrong names alone is not said."""
+    """Yield all faults, except those that follow only from wrong names."""
     names = list(_names(graph))
     yield from names
     if not names:
@@ -34,7 +34,7 @@ def _faults(graph: Graph) -> Iterator[str]:
 
 
 def _names(graph: Graph) -> Iterator[str]:
-    """Each value has one name and one origin, and whatever is taken is there."""
+    """Check that each value has one name and one origin, and that every value that is taken exists."""
     values = [v.name for v in (*graph.inputs, *(c.value for c in graph.constants), *graph.values)]
     yield from (f"value '{name}' is there more than once" for name in _repeated(values))
     yield from (f"node '{name}' is there more than once" for name in _repeated(n.name for n in graph.nodes))
@@ -58,7 +58,7 @@ def _repeated(names: Iterable[str]) -> list[str]:
 
 
 def _order(graph: Graph) -> Iterator[str]:
-    """Each node comes after those whose results it takes."""
+    """Check that each node comes after those whose results it takes."""
     known = {v.name for v in (*graph.inputs, *(c.value for c in graph.constants))}
     for node in graph.nodes:
         for name in node.inputs:
@@ -75,7 +75,7 @@ def _constant(constant: Constant) -> Iterator[str]:
 
 
 def _node(graph: Graph, node: Node) -> Iterator[str]:
-    """A node's op takes its inputs and attributes, and gives its outputs."""
+    """Check that a node's op takes its inputs and attributes, and makes its outputs."""
     spec = node.op.spec
     if [name for name, _ in node.types] != [v.name for v in spec.type_variables]:
         yield f"types {node.types} are not those of '{spec.name}'"
@@ -106,6 +106,6 @@ def _node(graph: Graph, node: Node) -> Iterator[str]:
 
 @lru_cache(maxsize=4096)
 def _are_settled(op: Op, attributes: Attributes, text: str) -> bool:
-    """Whether attributes are all those of an op, in order; `text` tells apart what Python calls equal."""
+    """Return whether attributes are all those of an op, in order; `text` separates values that Python calls equal."""
     sizes, attrs = as_given(op.spec, dict(attributes))
     return repr(settled(op.spec, {**attrs, **sizes})) == text

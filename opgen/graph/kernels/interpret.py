@@ -1,4 +1,4 @@
-"""Running a graph node by node: by the ops' definitions, which says what a graph means, or by compiled kernels."""
+"""Execution of a graph node by node: by the ops' definitions, which define its meaning, or by compiled kernels."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ from opgen.runtime.memory.address import address
 from opgen.runtime.memory.buffers import empty_aligned, numpy_dtype
 
 SMALL = 1 << 10
-"""Elements up to which the interpreter is quicker than building a kernel."""
+"""Number of elements up to which the interpreter is quicker than building a kernel."""
 
 SHARED = 1 << 18
-"""Elements from which on a compiled kernel's work is shared out among threads."""
+"""Number of elements from which on a compiled kernel runs on several threads."""
 
 RunNode: TypeAlias = "Callable[[Bound, Sequence[Array | None]], tuple[Array, ...]]"
-"""Runs a call on its op's tensors, in order (None: one of which only the shape counts); gives the results, in order.
+"""Runs a call on its op's tensors, in order (None: only the shape counts), and returns the results, in order.
 
-Raises ArgumentValueError for elements that are no subscripts of what they are to subscript, and for numbers that no
-kernel takes (integers beyond 64 bits on the way).
+Raises ArgumentValueError for elements that are out of range as subscripts, and for numbers that no kernel takes
+(intermediate integers beyond 64 bits).
 """
 
 
 def interpret(graph: Graph, inputs: Mapping[str, Array], run: RunNode | None = None) -> tuple[Array, ...]:
-    """The outputs of a graph in order, given its inputs by name.
+    """Return the outputs of a graph in order, given its inputs by name.
 
-    `run` is `by_definition` (None), or another of its shape; what it raises goes through.  Raises InternalError for
-    inputs that do not fit the graph.
+    `run` is `by_definition` (None), or another function of its signature; its errors pass through.  Raises
+    InternalError for inputs that do not fit the graph.
     """
     values = interpret_all(graph, inputs, run)
     return tuple(values[name] for name in graph.outputs)
 
 
 def interpret_all(graph: Graph, inputs: Mapping[str, Array], run: RunNode | None = None) -> dict[str, Array]:
-    """Every value of a graph by name."""
+    """Return every value of a graph by name."""
     step = by_definition if run is None else run
     values = {v.name: _checked(v, inputs) for v in graph.inputs}
     values |= {c.value.name: c.data.array for c in graph.constants}
@@ -68,7 +68,7 @@ def _checked(value: Value, inputs: Mapping[str, Array]) -> Array:
 
 
 def by_definition(call: Bound, tensors: Sequence[Array | None]) -> tuple[Array, ...]:
-    """The results of a call by the interpreter of loop IR, which rounds every operation as its type does."""
+    """Return the results of a call by the interpreter of loop IR, which rounds every operation to its type."""
     checked = lowered(call.op, call.variant)
     kernel = checked.lowered.kernel
     try:
@@ -79,7 +79,10 @@ def by_definition(call: Bound, tensors: Sequence[Array | None]) -> tuple[Array, 
 
 
 def compiled(call: Bound, tensors: Sequence[Array | None]) -> tuple[Array, ...]:
-    """The results of a call by the op's kernel for all sizes, which may add in another order than the definition."""
+    """Return the results of a call by the op's kernel for all sizes.
+
+    The kernel may add in another order than the definition.
+    """
     checked = lowered(call.op, call.variant)
     kernel = _kernel(call.op, call.variant)
     values = checked.values(call.environment)
@@ -95,13 +98,13 @@ def compiled(call: Bound, tensors: Sequence[Array | None]) -> tuple[Array, ...]:
 
 
 def worked_out(call: Bound, tensors: Sequence[Array | None]) -> tuple[Array, ...]:
-    """The results of a call by whichever of the two is quicker; MemoryError if there is no memory for them."""
+    """Return the results of a call by the quicker of the two.  Raises MemoryError if memory does not suffice."""
     size = sum(a.size for a in tensors if a is not None) + sum(prod(shape) for _, shape in call.results)
     return (by_definition if size <= SMALL else compiled)(call, tensors)
 
 
 def _read(call: Bound, tensors: Sequence[Array | None]) -> dict[str, Array]:
-    """The tensors whose elements an op reads, by name."""
+    """Return the tensors whose elements an op reads, by name."""
     return {t.name: a for t, a in zip(call.op.spec.tensors, tensors, strict=True) if a is not None}
 
 

@@ -1,9 +1,9 @@
 """The kernels of programs: from a call of an op to object code, once for equal calls, kept in the cache.
 
-A kernel is made for the sizes of a call, for all sizes of its variant, or for calls between
-(`opgen.compiler.symbolic`).  It is what any request for it becomes (`opgen.compiler.make`), with temporary memory that
-the program gives it.  What is kept says all that a program needs to know, so that a kernel that is in the cache is
-loaded without lowering or scheduling anything.
+A kernel is made for the sizes of a call, for all sizes of its variant, or for a set of calls between these
+(`opgen.compiler.symbolic`).  It is the result of any request for it (`opgen.compiler.make`), with a workspace that the
+program provides.  The cache entry has everything that a program needs to know, so that a cached kernel is loaded
+without lowering or scheduling anything.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from opgen.runtime.kernels.run import evaluate
 
 @dataclass(frozen=True)
 class KernelCode:
-    """A kernel that was made: the key of its object code, and what is to be known to call it.
+    """A compiled kernel: the key of its object code, and the facts that a caller needs.
 
-    `reads` are the positions, among the op's tensors, of those that it takes; `parameters` are those that it is given.
-    `room` is None if it allocates by the C library.  `alone`: the thread that calls it does all its work; `work` tells
-    whether that is so for given parameters.  After the tensors that it reads it takes what `first` makes, once, of
-    constants alone, of these types and shapes (`made`).  `in_place` are the positions of tensors that it finds where it
-    leaves results, with those of the results: these tensors it does not take.  Another op than that of its `origin` may
-    have an equal kernel.
+    `reads` are the positions, among the op's tensors, of those that it takes; `parameters` are its parameters.  `room`
+    is None if it allocates with the C library.  `alone`: the calling thread does all its work; `work` decides this for
+    given parameters.  `first` computes tensors of these types and shapes (`made`), once, from constants alone; the
+    kernel takes them after the tensors that it reads.  `in_place` pairs the positions of operands with those of the
+    results written over them; the kernel does not take these operands.  An op other than that of its `origin` may have
+    an equal kernel.
     """
 
     key: str
@@ -63,10 +63,10 @@ class KernelCode:
 
 @dataclass(frozen=True)
 class Wanted:
-    """A kernel for a call, and for all others in which no more is unlike than is open (None: anything may be).
+    """A kernel for a call, and for all other calls that differ only as the opening allows (None: in anything).
 
-    It is computed by one of the `algorithms` that may be taken.  The tensors at some positions are `constants`, and
-    some may be `in_place` of results.  `key` is equal for calls that one kernel serves.
+    One of the permitted `algorithms` computes it.  The tensors at some positions are `constants`, and some may be
+    `in_place` of results.  `key` is equal for calls that share a kernel.
     """
 
     call: Bound
@@ -78,7 +78,7 @@ class Wanted:
 
     @property
     def request(self) -> Compilation:
-        """The request for the kernel on this machine."""
+        """Return the request for the kernel on this machine."""
         every = self.opening is None
         return Compilation(
             variant_of(self.call.op, self.call.variant),
@@ -93,29 +93,29 @@ class Wanted:
 
 
 Built: TypeAlias = "tuple[KernelCode, tuple[bytes, ...]]"
-"""A kernel with its object code, and then that of what runs first."""
+"""A kernel with its object code, and then that of its `first`."""
 
 
 @lru_cache(maxsize=256)
 def variant_of(op: Op, variant: Variant) -> OpVariant:
-    """An op for certain types and words, the same object for equal ones."""
+    """Return an op for certain types and words, the same object for equal ones."""
     return OpVariant(op.module, op.spec, variant)
 
 
 def lowered(op: Op, variant: Variant) -> CheckedKernel:
-    """The generic kernel of a variant of an op."""
+    """Return the generic kernel of a variant of an op."""
     return variant_of(op, variant).lowered()
 
 
 def integers_of(call: Bound) -> dict[str, int]:
-    """Return what a call passes to the general kernel for all parameters but floats."""
+    """Return the arguments of a call to the general kernel for all parameters but floats."""
     return variant_of(call.op, call.variant).integers(call.environment)
 
 
 def wanted(
     call: Bound, opening: Opening | None = CLOSED, constants: tuple[int, ...] = (), in_place: Pairs = ()
 ) -> Wanted:
-    """Return the kernel for a call, to be computed by the algorithms that may be taken now."""
+    """Return the kernel for a call, with the algorithms that are permitted now."""
     found = Wanted(call, opening, mode(), constants, in_place)
     return replace(found, key=keys.request_key(found.request, toolchain.host(), "graph/kernels"))
 
@@ -124,14 +124,14 @@ def wanted(
 
 
 _known: OrderedDict[str, KernelCode] = OrderedDict()
-"""Kernels by what was wanted, those made last at the end: without a cache, too, each is made once."""
+"""Kernels by the key of their request, the newest last: each is made once, even without a cache."""
 
 KNOWN = 1024
-"""Number of kernels that are known."""
+"""Maximum number of kernels in `_known`."""
 
 
 def kept(want: Wanted) -> KernelCode | None:
-    """The kernel if it was made before, by any process, and its code is there."""
+    """Return the kernel if any process made it before and its code is still there; else None."""
     found = _known.get(want.key) or pickled.take(want.key, KernelCode)
     if found is None or loaded(found) is None:
         return None
@@ -139,7 +139,7 @@ def kept(want: Wanted) -> KernelCode | None:
 
 
 def make(want: Wanted) -> Built:
-    """The kernel and its object code: built, unless an equal one of another op was."""
+    """Return the kernel and its object code: built, unless an equal one of another op was."""
     with BUILD, kept_proofs():
         made = artifact(want.request)
         found = made.object_code
@@ -152,7 +152,7 @@ def make(want: Wanted) -> Built:
 
 
 def _code_of(want: Wanted, made: Artifact, found: ObjectCode) -> KernelCode:
-    """Everything that a program knows of a kernel."""
+    """Return all that a program needs to know of a kernel."""
     parameters, spec = made.parameters, want.call.op.spec
     tensors = [t.name for t in spec.tensors]
     places = [tensors.index(x.name) for x in made.loop.inputs]
@@ -186,7 +186,7 @@ def _part(
 
 
 def load_built(want: Wanted, built: Built) -> None:
-    """Have what was built in the process."""
+    """Load a built kernel into this process."""
     code, contents = built
     with BUILD:
         _known[want.key] = code
@@ -198,7 +198,7 @@ def load_built(want: Wanted, built: Built) -> None:
 
 
 def loaded(code: KernelCode, given: bytes | None = None) -> LoadedKernel | None:
-    """A kernel in the process, from its object code or from the cache; None if the code is not there any more."""
+    """Return a kernel in the process, from its object code or from the cache; None if the code is gone."""
     found = remembered(code.key)
     if found is not None:
         return found

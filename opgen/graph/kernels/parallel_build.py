@@ -1,7 +1,7 @@
-"""Kernels made by all processors at once, each once.
+"""Parallel build of kernels on all processors, each kernel once.
 
-Where several have to be built, other processes help (`opgen.graph.kernels.worker`): a thread hands each of them one
-task after the other, while this one builds, too.
+For several kernels, build workers help (`opgen.graph.kernels.worker`).  A thread hands each worker one task after the
+other, while this process builds, too.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from opgen.graph.kernels.worker import Answer, Worker, WorkerLostError
 from opgen.runtime.threads import available_cpus
 
 Progress: TypeAlias = "Callable[[int, int, str], None]"
-"""Told how many kernels are done, of how many, and what is being done."""
+"""Takes the number of finished kernels, the number of all, and the name of the work."""
 
 DOING = "compiling kernels"
 ENOUGH = 4
-"""So many kernels are worth another process, which takes about as long to start as to build two of them."""
+"""Number of kernels that is worth another process, which takes about as long to start as to build two of them."""
 
 
 def made(wants: Sequence[Wanted], progress: Progress | None = None) -> Mapping[str, KernelCode]:
-    """The kernel for each key that is wanted: from the cache, or built."""
+    """Return the kernel for each key that is wanted: from the cache, or built."""
     told = progress or (lambda *_: None)
     unique = {want.key: want for want in wants}
     found = {key: code for key, want in unique.items() if (code := kept(want)) is not None}
@@ -39,7 +39,7 @@ def made(wants: Sequence[Wanted], progress: Progress | None = None) -> Mapping[s
 
 
 class _Team:
-    """The processes that build, this one among them."""
+    """Processes that build kernels, this one among them."""
 
     def __init__(self, tasks: deque[Wanted]) -> None:
         self._tasks = tasks
@@ -48,7 +48,7 @@ class _Team:
         self._workers: list[tuple[Worker, threading.Thread]] = []
 
     def __iter__(self) -> Iterator[tuple[str, Built]]:
-        """Each kernel as it is done.  An error with which one ends ends all."""
+        """Yield each kernel when it is done.  The first error ends the whole build."""
         try:
             self._start()
             while self._left:
@@ -66,7 +66,7 @@ class _Team:
         for _ in range(min(available_cpus() - 1, self._left // ENOUGH) if sys.executable else 0):
             try:
                 worker = Worker()
-            except OSError:  # there can be no more processes
+            except OSError:  # no more processes can be started
                 return
             thread = threading.Thread(target=self._hand_out, args=(worker,), daemon=True)
             self._workers.append((worker, thread))
@@ -83,7 +83,7 @@ class _Team:
         while (want := self._task()) is not None:
             try:
                 self._done.put((want.key, worker.build(want)))
-            except WorkerLostError:  # somebody ended it: this process does its work
+            except WorkerLostError:  # the worker was killed: this process does its work
                 self._tasks.append(want)
                 self._done.put(None)
                 return
@@ -95,7 +95,7 @@ class _Team:
             return None
 
     def _next(self) -> tuple[str, Answer] | None:
-        """What is done, by whomever; None: look again, there is more to do."""
+        """Return the next finished kernel of any process; None to look again."""
         try:
             return self._done.get_nowait()
         except Empty:

@@ -1,7 +1,7 @@
-"""A process that builds kernels for another: tasks come in, kernels go out, until there are no more.
+"""A build worker: a process that builds kernels for another until no more tasks come.
 
-It is a plain process and no fork, so that it knows nothing of the threads and locks of the one that started it; and it
-does not run that one's main module again.  Messages are pickles, each after its length.
+It is a plain process and not a fork, so that it shares no threads or locks with its parent; and it does not run the
+parent's main module again.  Messages are pickles, each after its length.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ _START = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from opgen.gr
 
 
 class WorkerLostError(Exception):
-    """The process is gone, or says what cannot be understood."""
+    """A worker that is gone, or whose answer cannot be read."""
 
 
 class Worker:
-    """Another process, as the one that started it sees it."""
+    """A build worker, as seen by its parent."""
 
     def __init__(self) -> None:
-        """Raises OSError if there can be no such process."""
+        """Start the process.  Raises OSError if that is impossible."""
         command = [sys.executable, "-c", _START, json.dumps(sys.path)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         ending.at_ending(self, self._process.kill)
 
     def build(self, want: Wanted) -> Answer:
-        """The kernel, or the error with which building it ended.  Raises WorkerLostError."""
+        """Return the kernel, or the error of building it.  Raises WorkerLostError."""
         given, taken = self._process.stdin, self._process.stdout
         if given is None or taken is None:
             raise InternalError("a worker without pipes")
@@ -53,22 +53,22 @@ class Worker:
         return found
 
     def end(self) -> None:
-        """End the process; what it is building is lost."""
+        """End the process; an unfinished kernel is lost."""
         self._process.kill()
         self._process.wait()
         ending.done(self)
 
     def close(self) -> None:
-        """Give back what belongs to a process that has ended, when nobody waits for a kernel any more."""
+        """Close the pipes of a process that has ended, once no thread waits for a kernel."""
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
-                with contextlib.suppress(OSError):  # the end of a task may wait in it that nobody will read
+                with contextlib.suppress(OSError):  # unsent bytes of a task that nobody will read may be left in it
                     pipe.close()
 
 
 def main() -> None:
-    """What the process does.  What libraries print goes where errors go."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started it is told, and ends it
+    """Run the worker.  Output that libraries print goes to standard error."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets the signal, and ends the worker
     with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as out:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
         while isinstance(want := _read(sys.stdin.buffer), Wanted):
@@ -78,7 +78,7 @@ def main() -> None:
 def _built(want: Wanted) -> Answer:
     try:
         return make(want)
-    except Exception as error:  # whatever it is, it is the other process that tells the user
+    except Exception as error:  # the parent reports any error to the user
         try:
             pickle.loads(pickle.dumps(error))
         except Exception:  # an error that cannot be sent
@@ -94,7 +94,7 @@ def _write(pipe: IO[bytes], message: object) -> None:
 
 
 def _read(pipe: IO[bytes]) -> object:
-    """The next message; None if there is none."""
+    """Return the next message; None at the end."""
     head = pipe.read(_LENGTH.size)
     if len(head) < _LENGTH.size:
         return None

@@ -1,1 +1,1 @@
-"""Passes: small named values that make a graph of a graph and change nothing of what it means.  One a file."""
+"""Passes: small named values that turn a graph into a graph of the same meaning.  One a file."""

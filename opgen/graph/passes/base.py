@@ -1,4 +1,4 @@
-"""What a pass is, what it says of its work, and running several, each followed by the verifier."""
+"""Passes, their reports, and the run of several, each followed by the verifier."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from opgen.graph.ir.verify import verify
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What a pass did to something (a node, a value, an edge between two nodes), or why it did nothing."""
+    """A note about a node, a value or an edge between two nodes: the change that a pass made, or why it made none."""
 
     work: str
     about: str
@@ -26,7 +26,7 @@ class Note:
 
 @dataclass
 class Report:
-    """What passes did, in order, for `--explain`."""
+    """Notes of passes, in order, for `--explain`."""
 
     notes: list[Note] = field(default_factory=list)
 
@@ -34,41 +34,41 @@ class Report:
         self.notes.append(Note(work, about, text))
 
     def of(self, work: str) -> list[Note]:
-        """The notes of one pass."""
+        """Return the notes of one pass."""
         return [n for n in self.notes if n.work == work]
 
 
 @dataclass(frozen=True)
 class Pass:
-    """A pass, declared in its own file.  `contract` says in a line what it does.
+    """A pass, declared in its own file.  `contract` describes its effect in a line.
 
-    The graph that it makes has the inputs and the outputs of the one it is given, in their order and by their names,
-    and the same results, bit for bit unless the contract says otherwise.
+    The resulting graph has the same inputs and outputs as the given one, in the same order and by the same names.  It
+    has the same results, bit for bit unless the contract says otherwise.
     """
 
     name: str
     contract: str
     apply: Callable[[Graph, Report], Graph] = field(repr=False)
     after: tuple[str, ...] = ()
-    """The passes that come before it."""
+    """Passes that come before it."""
     then: tuple[str, ...] = ()
-    """The passes that are run once more right after it, for what it leaves."""
+    """Passes that are run once more right after it, to clean up."""
     slow: bool = False
-    """True if it takes long and looks at no elements of constants: its results are kept in the cache."""
+    """True if it takes long and reads no elements of constants: its results are kept in the cache."""
 
     def run(self, graph: Graph, report: Report | None = None) -> Graph:
-        """The graph after the pass, verified."""
+        """Return the graph after the pass, verified."""
         return verify(self.apply(graph, Report() if report is None else report), after=self.name)
 
 
 Seen = Callable[[str, Graph], None]
-"""Is told a pass's name and the graph after it."""
+"""Takes a pass's name and the graph after it."""
 
 
 def run_passes(graph: Graph, passes: Iterable[Pass], report: Report | None = None, seen: Seen | None = None) -> Graph:
-    """The graph after passes, in order; each is followed by the verifier, and then by `seen`.
+    """Return the graph after passes, in order; each is followed by the verifier, and then by `seen`.
 
-    A pass that returns the graph that it is given, which was verified, is not followed by the verifier again.
+    If a pass returns its input, which was verified, the verifier does not run again.
     """
     verified: Graph | None = None
     for each in passes:

@@ -1,18 +1,18 @@
-"""Folding into constants, where the error that it makes is bounded.
+"""Folding into constants with a bounded error.
 
-A fold is undone if it would leave the range of the type.  Of everything that is made of constants alone,
+A fold is undone if it would leave the range of the type.  For all values computed from constants alone:
 
-    * each product and quotient is finite, and is 0 or subnormal only if an operand is 0;
-    * each product of weights and a factor is between 2**-GROWTH and 2**GROWTH times the weight (GROWTH is 32 for
-      float32, 256 for float64), so that no factor is 0.
+  * each product and quotient is finite, and is 0 or subnormal only if an operand is 0;
+  * each product of weights and a factor is between 2**-GROWTH and 2**GROWTH times the weight (GROWTH is 32 for
+    float32, 256 for float64), so that no factor is 0.
 
-Let `y = f * sum[k](x[k] * w[k]) + t` be what becomes `sum[k](x[k] * v[k]) + t`, where v[k] is f * w[k] rounded; n the
-number of terms, c the number of operations that make v[k] and t, and u half a unit in the last place.  v[k] is off by
-at most c * u * abs(v[k]), as no operation underflows, and so y by at most
+Let `y = f * sum[k](x[k] * w[k]) + t` become `sum[k](x[k] * v[k]) + t`, where v[k] is f * w[k] rounded.  Let n be the
+number of terms, c the number of operations that make v[k] and t, and u half a unit in the last place.  No operation
+underflows, so v[k] is off by at most c * u * abs(v[k]).  Then y is off by at most
 
-    (n + c) * u * (sum[k](abs(x[k] * v[k])) + the magnitudes of what t is added up from)
+  (n + c) * u * (sum[k](abs(x[k] * v[k])) + the magnitudes of the addends of t)
 
-Node by node the bound is the same with another c.  Nothing overflows or underflows on the way that did not come within
+Node by node the bound is the same with another c.  No intermediate value overflows or underflows unless it came within
 a factor of 2**GROWTH of it before.
 """
 
@@ -34,16 +34,16 @@ GROWTH = {"float32": 32, "float64": 256}
 """Binary digits by which a fold may change the magnitude of a weight."""
 
 Folding = Callable[[frozenset[str]], Pass]
-"""A pass that leaves the nodes of some names as they are."""
+"""Makes a pass that leaves the nodes of some names unchanged."""
 
 _KEPT = 4096
 _known: OrderedDict[tuple[object, ...], tuple[tuple[weakref[Data], ...], bool]] = OrderedDict()
-"""Verdicts, as long as somebody holds the constants: a model whose sizes change folds the same weights each time."""
+"""Verdicts, valid while the constants are alive: a model whose sizes change folds the same weights each time."""
 
 
 @dataclass(frozen=True)
 class Bounded(Pass):
-    """A pass that folds into constants only what stays within the bound."""
+    """A pass that folds into constants only where the result stays within the bound."""
 
     fold: Folding = field(kw_only=True, repr=False)
 
@@ -75,7 +75,7 @@ def _apply(fold: Folding, whole: str, graph: Graph, report: Report) -> Graph:
 
 
 def _is_bounded(graph: Graph, made: Graph, name: str) -> bool:
-    """Return True if all that is made of constants for a node stays in range."""
+    """Return True if all values computed from constants for a node stay in range."""
     node = made.node.get(name)
     steps = [] if node is None else list(_made_of_constants(graph, made, node))
     if not steps:
@@ -91,7 +91,7 @@ def _is_bounded(graph: Graph, made: Graph, name: str) -> bool:
 
 
 def _made_of_constants(graph: Graph, made: Graph, node: Node) -> Iterator[Node]:
-    """Yield the new nodes whose results a node takes, each after what it is made of."""
+    """Yield the new nodes whose results a node takes, each after the nodes that make its inputs."""
     for value in node.inputs:
         before = made.producer.get(value)
         if before is not None and not any(v in graph.value for v in before.outputs):

@@ -1,4 +1,4 @@
-"""What is there twice is there once: constants with the same elements, nodes that compute the same of the same."""
+"""Merging of duplicates: constants with equal elements, and nodes that compute the same from the same inputs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from opgen.graph.ir.nodes import Constant, Data, Graph, Node
 from opgen.graph.passes.base import Pass, Report
 
 _SAMPLED = 64
-"""Elements of a constant that are looked at before all are."""
+"""Number of elements of a constant that are compared before all are."""
 
 
 def _apply(graph: Graph, report: Report) -> Graph:
@@ -26,7 +26,7 @@ def _apply(graph: Graph, report: Report) -> Graph:
     nodes: dict[object, Node] = {}
     for node in graph.nodes:
         inputs = tuple(instead.get(name, name) for name in node.inputs)
-        # Python calls attributes equal that are not the same: 0.0 and -0.0.
+        # Python says that 0.0 equals -0.0, but they are different attributes.
         same = nodes.setdefault((node.op, node.types, repr(node.attributes), inputs), node)
         if same is not node:
             instead.update(zip(node.outputs, same.outputs, strict=True))
@@ -37,7 +37,10 @@ def _apply(graph: Graph, report: Report) -> Graph:
 
 
 def _sample(data: Data) -> object:
-    """What equal constants have in common: type, shape and some elements.  Few pairs are then compared whole."""
+    """Return a value that equal constants share: type, shape and some elements.
+
+    Few pairs are then compared in full.
+    """
     flat = data.array.reshape(-1)
     return data.array.dtype.name, data.array.shape, flat[:: max(1, flat.size // _SAMPLED)].tobytes()
 

@@ -1,4 +1,4 @@
-"""What nobody takes goes: nodes on which no output depends, and constants."""
+"""Removal of dead nodes, on which no output depends, and of unused constants."""
 
 from __future__ import annotations
 

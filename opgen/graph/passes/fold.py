@@ -1,7 +1,7 @@
-"""What depends on constants alone is worked out now, and is a constant.
+"""Constant folding: nodes that depend on constants alone are computed now.
 
-Where a result is much larger than what it is made of (a number repeated, say), it stays to be computed: it would be
-read from memory in place of being made.
+A result that is much larger than its inputs (a repeated number, say) is left to the run: it would be read from memory
+instead of being computed.
 """
 
 from __future__ import annotations
@@ -20,21 +20,22 @@ from opgen.graph.passes.base import Pass, Report
 from opgen.graph.plan.views import view_of
 
 LARGE = 1 << 20
-"""Bytes of a result that is only worked out if what it is made of is as large."""
+"""Bytes from which on a result is only folded if its inputs are about as large."""
 
 MADE, MADE_EACH = 64 << 20, 16
-"""Bytes of all results that are worked out, and how many more for each byte of the constants: nodes that double
-what the one before made would fill any memory.
+"""Maximum number of bytes of all folded results: a fixed part, and a factor for the bytes of the constants.
+
+A chain of nodes that each double their input would otherwise fill any memory.
 """
 
 STEPS = 1 << 34
-"""Operations for a result that is worked out: what takes longer is left to runs, which may never come to it."""
+"""Maximum number of operations for a folded result: longer work is left to runs, which may never reach it."""
 
 KEPT = 4096
-"""How many results are remembered, as long as somebody holds them."""
+"""Number of results that are remembered while they are alive."""
 
 _found: OrderedDict[tuple[object, ...], tuple[weakref[Data], ...]] = OrderedDict()
-"""What was worked out, after what it was made of: a model whose sizes change folds the same weights each time."""
+"""Inputs of a folded node, then its results: a model whose sizes change folds the same weights each time."""
 
 
 def _apply(graph: Graph, report: Report) -> Graph:
@@ -78,7 +79,7 @@ def _bytes(graph: Graph, name: str) -> int:
 
 
 def _results(node: Node, call: Bound, tensors: list[Data | None]) -> tuple[Data, ...] | None:
-    """The results of a node, which may have been worked out before; None if its op has none for these elements."""
+    """Return the results of a node, remembered or computed; None if its op has none for these elements."""
     position = view_of(call)
     if position is not None and (viewed := tensors[position]) is not None:
         return (Data(viewed.array.reshape(call.results[0][1])),)

@@ -1,11 +1,11 @@
-"""What scales and moves the results of a sum, by constants, goes into the constants that are summed.
+"""Fold post-scale: constants that scale and move the results of a sum are folded into the summed constants.
 
-    y = (sum[k](x[i, k] * w[k, j]) - mean[j]) * scale[j] + offset[j]
+  y = (sum[k](x[i, k] * w[k, j]) - mean[j]) * scale[j] + offset[j]
 
-is a sum with other weights, w[k, j] * scale[j], and another term.  Decided by algebra: the later value is affine in the
-earlier one, its factor depends on constants and on places that are subscripts of the weights, too.  The new weights are
-results of new nodes, which depend on constants alone.  Roundings are others: not for 16 bits.  The error is bounded
-(`bounded`): all that is added to a sum was added before, so nothing cancels that did not.
+is a sum with other weights, w[k, j] * scale[j], and another term.  Algebra decides: the later value is affine in the
+earlier one, and its factor depends on constants and on places that are subscripts of the weights, too.  New nodes make
+the new weights, from constants alone.  Roundings differ, so types of 16 bits are left alone.  The error is bounded
+(`bounded`): all addends of the new sum were added before, so no new cancellation arises.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from opgen.spec.model.walk import index_names
 _NAME = "affine"
 
 MOST = 32
-"""Nodes that go into constants at once: putting several together takes longer the more there are."""
+"""Maximum number of nodes folded at once: composing more takes longer."""
 
 
 def _apply(graph: Graph, report: Report, without: Collection[str]) -> Graph:
@@ -42,7 +42,10 @@ def _apply(graph: Graph, report: Report, without: Collection[str]) -> Graph:
 
 
 def _fold(graph: Draft, name: str, report: Report) -> bool:
-    """Put what follows a node into its constants, if that can be; True if there may be more of it."""
+    """Fold the nodes after a node into its constants, if possible.
+
+    Return True if more nodes may be folded.
+    """
     node = graph.node.get(name)
     if node is None or len(node.outputs) != 1:
         return False
@@ -63,7 +66,7 @@ def _fold(graph: Draft, name: str, report: Report) -> bool:
 
 
 def _chain(graph: Draft, node: Node) -> Iterator[Node]:
-    """The nodes after a node that do something affine with its result, by constants, one after the other."""
+    """Yield the consecutive nodes after a node that apply an affine map with constants to its result."""
     value = node.outputs[0]
     while (reader := graph.only_reader(value)) is not None and len(reader.outputs) == 1:
         try:
@@ -82,7 +85,7 @@ class _Folding:
         self.changes = Changes(graph, done, node.origin)
 
     def run(self) -> bool:
-        """True if all of it is in the constants now; False if a term is added by a node of its own."""
+        """Fold.  Return True if all of it is in the constants now; False if a node of its own adds a term."""
         factor, term = self.done.affine.factor, self.done.affine.term
         own = next((r for t, r in self.summed.terms if t == r and self._axes(r, term) is not None), None)
         inputs = list(self.node.inputs)
@@ -108,7 +111,7 @@ class _Folding:
         return not moved
 
     def _axes(self, read: m.Read, e: m.Expr) -> dict[str, int] | None:
-        """For each index of an expression the axis of a constant along which its elements are read there."""
+        """Return for each index of an expression the axis of a constant along which its elements are read there."""
         found: dict[str, int] = {}
         for name in sorted(index_names(e)):
             place = self.summed.places[self.done.names.index(name)]
@@ -119,7 +122,7 @@ class _Folding:
         return found
 
     def _changed(self, value: Value, axes: Mapping[str, int], factor: m.Expr, term: m.Expr) -> str:
-        """The value times a factor, plus a term: the result of a new node."""
+        """Return the value times a factor, plus a term: the result of a new node."""
         by_axis = {axis: name for name, axis in axes.items()}
         names = [by_axis.get(axis) for axis in range(len(value.shape))]
         result = self.changes.fresh(f"{value.name}_folded")
@@ -128,13 +131,13 @@ class _Folding:
         return result
 
     def _moved(self, value: Value, term: m.Expr, last: Node) -> Node:
-        """The node that adds a term which the sum has no place for."""
+        """Return the node that adds a term for which the sum has no place."""
         op, inputs = self.changes.op(list(self.done.names), m.Number(1), term)
         return self.changes.node(self.changes.fresh(last.name), op, (value, *inputs), last.outputs[0])
 
 
 def affine(without: frozenset[str] = frozenset()) -> Pass:
-    """Return the pass that leaves the nodes of some names as they are, whatever the elements of constants."""
+    """Return the pass that leaves the nodes of some names unchanged; it reads no elements of constants."""
     contract = "What scales and moves a sum's results by constants is done to the constants; roundings differ."
     name = ", ".join((_NAME, *sorted(without)))
     return Pass(name, contract, lambda graph, report: _apply(graph, report, without), after=("common",), slow=True)

@@ -1,13 +1,13 @@
-"""Fold constant factors of a value into the constants that it is summed with.
+"""Fold pre-scale: constant factors of a value are folded into the constants that it is summed with.
 
-    y = sum[k](x[i, k] * scale[k] * w[k, j])
+  y = sum[k](x[i, k] * scale[k] * w[k, j])
 
-is a sum of x itself with other weights, w[k, j] * scale[k].  Decided by algebra: the value is linear in the earlier
-one, and its factor depends on places that are subscripts of the weights, too.
+is a sum of x itself with other weights, w[k, j] * scale[k].  Algebra decides: the value is linear in the earlier one,
+and its factor depends on places that are subscripts of the weights, too.
 
-Roundings are others, within a bound (`bounded`).  What moves a value by a term stays: `x - mean` may be small where x
-and the mean are large, and a sum of x with a term apart is then off by roundings of these.  16 bits stay as they are: a
-weight times a factor may be outside of their range.
+Roundings differ, within a bound (`bounded`).  A term that moves a value stays.  `x - mean` may be small where x and the
+mean are large; a sum of x with a separate term would then be off by their roundings.  Types of 16 bits are left alone:
+a weight times a factor may be outside of their range.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _apply(graph: Graph, report: Report, without: Collection[str]) -> Graph:
 
 
 def _fold(graph: Draft, node: Node, report: Report) -> bool:
-    """Put what is done ahead of a sum into its constants; False if there is nothing of the kind."""
+    """Fold the scaling before a sum into its constants; return False if there is none."""
     try:
         summed = sum_of(graph, node)
         if summed is None:
@@ -58,7 +58,7 @@ def _fold(graph: Draft, node: Node, report: Report) -> bool:
 
 
 def _candidates(graph: Draft, node: Node) -> Iterator[tuple[Node, str]]:
-    """Nodes that make something for a node alone, each with something of the same size that it takes."""
+    """Yield nodes that only this node reads, each with one of its inputs of the same size as its result."""
     for value in dict.fromkeys(node.inputs if len(node.outputs) == 1 else ()):
         before = graph.producer.get(value)
         if before is None or len(before.outputs) != 1 or graph.only_reader(value) is None:
@@ -69,13 +69,13 @@ def _candidates(graph: Draft, node: Node) -> Iterator[tuple[Node, str]]:
 
 
 def _done(graph: Draft, node: Node, source: str) -> Map | None:
-    """What a node does with a value, element by element by constants, if it does so."""
+    """Return the elementwise map with constants that a node applies to a value; None if it does something else."""
     done = map_of(graph, node, source)
     return done if done is not None and facts_of(graph, node).readings[source].aligned else None
 
 
 class _Ahead:
-    """`node` sums what `before` makes of `source`."""
+    """Fold of one node: `node` sums the result that `before` makes of `source`."""
 
     def __init__(
         self, graph: Draft, node: Node, summed: Sum, before: Node, source: str, done: Map, report: Report
@@ -90,7 +90,7 @@ class _Ahead:
         self.tensor = settled.op.tensors[node.inputs.index(self.value)].name
 
     def run(self) -> bool:
-        """True if it is done."""
+        """Fold.  Return True if it is done."""
         found = [(t, w) for t, w in self.summed.terms if any(r.tensor == self.tensor for r in reads(t))]
         if len(found) != 1 or len([r for t, _ in found for r in reads(t) if r.tensor == self.tensor]) != 1:
             return False
@@ -115,7 +115,7 @@ class _Ahead:
         return True
 
     def _axes(self, read: m.Read, weight: m.Read, e: m.Expr) -> dict[str, int] | None:
-        """For each index of an expression the axis of the weights, one of its own, that runs with it in the sum."""
+        """Return for each index of an expression the axis of the weights, each a different one, that runs with it."""
         shape = self.graph.value[self.node.inputs[self.summed.positions[weight.tensor]]].shape
         found: dict[str, int] = {}
         for name in sorted(index_names(e)):
@@ -130,7 +130,7 @@ class _Ahead:
 
 
 class _Places:
-    """Subscripts of a call as sums of indices, with its sizes and attributes in place."""
+    """Subscripts of a call as sums of indices, with its sizes and attributes substituted."""
 
     def __init__(self, call: Bound) -> None:
         self._environment = call.environment
@@ -151,7 +151,7 @@ class _Places:
 
 
 def ahead(without: frozenset[str] = frozenset()) -> Pass:
-    """Return the pass that leaves the nodes of some names as they are, whatever the elements of constants."""
+    """Return the pass that leaves the nodes of some names unchanged; it reads no elements of constants."""
     contract = "What scales, by constants, what a sum reads is done to its constants; roundings differ."
     name = ", ".join((_NAME, *sorted(without)))
 

@@ -1,16 +1,16 @@
-"""Nodes that make and read values become one, where a value need not be stored for it.
+"""Fusion: nodes that make and read values become one, where a value need not be stored for it.
 
-Decided from how values are read, never from what an op is called.  Nodes are looked at from the last to the first; one
-joins the group of those that read it if there is only one such group and the caller does not want the value:
+Access summaries decide, never the name of an op.  Nodes are visited from the last to the first.  A node joins the group
+of its readers if there is only one such group and the caller does not take the value:
 
-    * what is read element for element goes where it is read: chains of pointwise ops; ops after a product, a window or
-      a reduction, with other operands that stretch or are residuals;
-    * before a reduction that reads each element about once, it is computed where it is read, or by rows;
-    * rows: reductions and what is done with their results, one op (a normalisation of its single steps);
-    * before a window, it is made row by row.
+  * a value that is read element for element is computed where it is read: chains of pointwise ops; ops after a product,
+    a window or a reduction, with other operands that are broadcast or are residuals;
+  * before a reduction that reads each element about once, it is computed where it is read, or by rows;
+  * by rows: reductions and the ops on their results become one op (a normalisation from its single steps);
+  * before a window, it is made row by row.
 
-A group has one product or window at most: its nest is arranged for that alone.  What follows a product or window goes
-to it rather than to what comes after.  No circles arise: all that takes a value of a node is in the node's group.
+A group has at most one product or window: its loop nest is arranged for that alone.  An op that follows a product or
+window joins it rather than a later group.  No cycles arise: all readers of a node are in the node's group.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from opgen.graph.ir.replace import outside, with_nodes
 from opgen.graph.passes.base import Pass, Report
 
 MOST = 32
-"""Nodes of a group: an op of so many steps is still one that a person can read."""
+"""Maximum number of nodes of a group: a person can still read an op of so many steps."""
 
 TENSORS = 48
-"""Values that a group takes."""
+"""Maximum number of values that a group takes."""
 
 WINDOW = 32
-"""Times that a window reads an element; what reads it more often has its operand in memory, packed."""
+"""Maximum reads of an element by a fused window; above it, the operand is in memory, packed."""
 
 TWICE = 2
-"""Times that what is cheap may be computed in place of being stored."""
+"""Number of times that a cheap value may be recomputed instead of stored."""
 
 CHEAP = 2
-"""Operations for an element that cost less than storing it and reading it back from the nearest cache."""
+"""Number of operations for an element that cost less than storing it and reading it back from the nearest cache."""
 
 
 @dataclass
 class _Group:
-    """Nodes that become one, the last first; `root` makes what comes out."""
+    """Nodes that become one, the last first; `root` makes the results."""
 
     root: Node
     nodes: list[Node] = field(default_factory=list)
@@ -90,7 +90,7 @@ class _Fusion:
     # Groups ---------------------------------------------------------------------------------------
 
     def _place(self, node: Node) -> None:
-        """Puts a node into the group of its readers, or begins one."""
+        """Put a node into the group of its readers, or begin a new one."""
         group = self._only_group(node)
         if group is not None:
             why = self._why_not(node, group)
@@ -111,7 +111,7 @@ class _Fusion:
         return list({r.name: r for v in node.outputs for r in self.graph.readers.get(v, ())}.values())
 
     def _only_group(self, node: Node) -> _Group | None:
-        """The one group that all that reads a node is in."""
+        """Return the one group of all readers of a node; None if there are several or none."""
         readers = self._readers(node)
         groups = list({id(g): g for g in (self.group[r.name] for r in readers)}.values())
         if not self.graph.given_back.isdisjoint(node.outputs):
@@ -125,13 +125,13 @@ class _Fusion:
         return None
 
     def _readings(self, node: Node) -> Iterator[tuple[Facts, Reading]]:
-        """How a node's results are read, with the facts of the reader."""
+        """Yield the access summaries of a node's results, with the facts of the reader."""
         for reader in self._readers(node):
             facts = self.facts[reader.name]
             yield from ((facts, facts.readings[v]) for v in node.outputs if v in facts.readings)
 
     def _why_not(self, node: Node, group: _Group) -> str | None:
-        """Why a node does not join the group that reads it; None if it does."""
+        """Return why a node does not join the group that reads it; None if it does."""
         facts = self.facts[node.name]
         if any(n.name not in self.facts for n in group.nodes):
             return self.why[group.root.name]
@@ -159,7 +159,7 @@ class _Fusion:
         return next((why for why in (self._why_not_before(f, r, group) for f, r in readings) if why is not None), None)
 
     def _why_no_base(self, group: _Group, aligned: bool) -> str | None:
-        """Why a product or window does not join what reads it."""
+        """Return why a product or window does not join the group that reads it; None if it does."""
         if group.heavy:
             return "a product or window has a nest of its own, without another one"
         if group.reduces:
@@ -167,7 +167,7 @@ class _Fusion:
         return None if aligned else "it is not read element for element"
 
     def _why_not_before(self, reader: Facts, reading: Reading, group: _Group) -> str | None:
-        """Why what is pointwise is not computed before what reads it."""
+        """Return why a pointwise node is not fused with the node that reads it; None if it is."""
         if reading.aligned:
             return None
         if reading.summed:
@@ -178,7 +178,10 @@ class _Fusion:
         return "it stretches: each element would be computed again" if group.heavy else None
 
     def _follows_heavy(self, node: Node) -> bool:
-        """Whether a node, with what it alone takes element for element, does something with a product or window."""
+        """Return whether a node uses a product or window.
+
+        It may use it through nodes whose results only it takes, element for element.
+        """
         cluster = {node.name: node}
         waiting = [node]
         while waiting:
@@ -196,7 +199,7 @@ class _Fusion:
         return False
 
     def _is_taken_by(self, maker: Node, cluster: Mapping[str, Node]) -> bool:
-        """Whether some nodes alone take the results of a node, and all of them element for element."""
+        """Return whether only these nodes take the results of a node, and all of them element for element."""
         if maker.name not in self.facts or not self.graph.given_back.isdisjoint(maker.outputs):
             return False
         return all(r.name in cluster for r in self._readers(maker)) and all(r.aligned for _, r in self._readings(maker))
@@ -204,7 +207,10 @@ class _Fusion:
     # Results --------------------------------------------------------------------------------------
 
     def _composed(self, group: _Group) -> Node | None:
-        """One node for a group, without those of its nodes that cannot be put together with the rest."""
+        """Return one node for a group, without the nodes that cannot be composed with the rest.
+
+        Return None if fewer than two are left.
+        """
         while len(group.nodes) > 1:
             nodes = sorted(group.nodes, key=lambda n: self.order[n.name])
             try:
@@ -219,7 +225,7 @@ class _Fusion:
         return None
 
     def _inlined(self, group: _Group) -> set[str]:
-        """The values that are computed wherever they are read: in reductions, at one place, or at little cost."""
+        """Return the values computed wherever they are read: in reductions, at one place, or at little cost."""
         found: dict[str, int] = {}
         for node in group.nodes:
             facts = self.facts[node.name]
@@ -231,7 +237,10 @@ class _Fusion:
         return set(found)
 
     def _places(self, node: Node, inlined: Mapping[str, int]) -> int | None:
-        """At how many places a node's results would be computed, some of them in reductions; else None."""
+        """Return the number of places at which a node's results would be computed; None if none is in a reduction.
+
+        It is also None if a reduction would compute them too often.
+        """
         places, summed = 0, False
         for reader in self._readers(node):
             facts = self.facts[reader.name]
@@ -244,7 +253,7 @@ class _Fusion:
         return places if summed else None
 
     def _explain(self) -> None:
-        """Says of each edge between what are two nodes now why they are not one."""
+        """Note for each edge that remains between two nodes why they were not fused."""
         for node in self.graph.nodes:
             for reader in self._readers(node):
                 if self._home(node) is not self._home(reader) or node not in self._home(node).nodes:

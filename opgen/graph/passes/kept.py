@@ -1,4 +1,4 @@
-"""What a pass makes of a graph, kept in the cache: for passes that take long and look at no elements of constants."""
+"""Results of passes, kept in the cache: for passes that take long and read no elements of constants."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from opgen.graph.passes.base import Note, Pass, Report
 from opgen.graph.passes.bounded import Bounded, bounded
 
 ROOMS = ("spec", "grad", "lower", "graph")
-"""Of the files whose code decides what comes of a pass."""
+"""Packages whose code determines the result of a pass."""
 
 
 @dataclass(frozen=True)
 class _Kept:
-    """A graph without its inputs and the elements of its constants, and what the pass said."""
+    """A graph without its inputs and the elements of its constants, and the notes of the pass."""
 
     constants: tuple[str, ...]
     values: tuple[Value, ...]
@@ -30,7 +30,7 @@ class _Kept:
 
 
 def kept(each: Pass) -> Pass:
-    """Return the pass, which takes its result from the cache where it is there; of a bounded one each try."""
+    """Return the pass with its results cached; for a bounded pass, each try is cached."""
     if isinstance(each, Bounded):
         return bounded(lambda without: kept(each.fold(without)))
     return replace(each, apply=lambda graph, report: _apply(each, graph, report))
@@ -55,11 +55,11 @@ def _apply(each: Pass, graph: Graph, report: Report) -> Graph:
 
 
 def _key(each: Pass, graph: Graph) -> str:
-    """What decides the result: the pass, its code, and the graph but for the elements of constants."""
+    """Return the key of the result: the pass, its code, and the graph without the elements of constants."""
     nodes = [(n.name, n.op.identity, n.types, n.attributes, n.inputs, n.outputs, n.origin) for n in graph.nodes]
     identity: Mapping[str, str] = {
         "pass": each.name,
-        "algorithms": mode(),  # a node that one is chosen for may be left as it is
+        "algorithms": mode(),  # a node that an algorithm computes may be left unfused
         "code": toolchain.fingerprint(*ROOMS),
         "values": "\n".join(map(str, graph.value.values())),
         "nodes": "\n".join(map(repr, nodes)),

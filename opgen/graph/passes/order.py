@@ -1,4 +1,4 @@
-"""The order of passes, as they declare it."""
+"""Order of passes, as they declare it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from opgen.graph.passes.base import Pass
 
 
 def ordered(passes: Iterable[Pass]) -> tuple[Pass, ...]:
-    """Return the passes in their order, each with those that it wants to be run once more right after it.
+    """Return the passes in their order, each followed by the passes that it wants to be run once more right after it.
 
-    A pass that comes after one that is not among them may stand anywhere.
+    A pass that is declared to come after an absent one is not constrained by it.
     """
     left = {p.name: p for p in passes}
     known, order = dict(left), list[Pass]()

@@ -1,4 +1,4 @@
-"""A result that nobody takes is not computed, where others of its node are: the op is one with fewer outputs."""
+"""Removal of unused results, where others of the same node are used: the op becomes one with fewer outputs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _apply(graph: Graph, report: Report) -> Graph:
 
 
 def _trimmed(node: Node, taken: Collection[str], report: Report) -> Node:
-    """The node without the results that are not taken; itself if all are, or none is."""
+    """Return the node without its unused results; unchanged if all are used, or none."""
     spec = node.op.spec
     outputs = zip(spec.outputs, node.outputs, strict=True)
     lost = frozenset(o.name for o, name in outputs if name not in taken)
@@ -42,7 +42,10 @@ def _trimmed(node: Node, taken: Collection[str], report: Report) -> Node:
 
 @lru_cache(maxsize=256)
 def _without(op: Op, lost: frozenset[str]) -> Op:
-    """The op without some outputs and what only they need; of an input that only they read the shape counts."""
+    """Return the op without some outputs and the definitions that only they need.
+
+    An input that only they read counts by its shape alone.
+    """
     spec = op.spec
     definitions = _left(spec.definitions, lost)
     algorithms = tuple(replace(a, definitions=_left(a.definitions, lost)) for a in spec.algorithms)

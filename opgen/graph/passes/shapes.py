@@ -1,6 +1,6 @@
-"""What is taken for its shape alone is not taken: the node is told its sizes.
+"""Removal of inputs that count by their shape alone: the node gets the sizes as an attribute instead.
 
-So nothing is computed, or kept while a program runs, because somebody asks how large it is.
+So no value is computed or kept alive only because an op asks for its size.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _apply(graph: Graph, report: Report) -> Graph:
 
 
 def _told(graph: Graph, node: Node, report: Report) -> Node:
-    """The node, its op asking for sizes where it counted a tensor's shape."""
+    """Return the node with an op that asks for sizes where it took a tensor for its shape."""
     names = tuple(t.name for t in node.op.spec.tensors if t.shape_only and _can_go(node.op.spec, t))
     if not names:
         return node
@@ -48,7 +48,7 @@ def _told(graph: Graph, node: Node, report: Report) -> Node:
 
 
 def _can_go(spec: OpSpec, tensor: Tensor) -> bool:
-    """Whether the sizes of a tensor say all that an op asks of it."""
+    """Return whether the sizes of a tensor are all that an op needs of it."""
     stretches = any(d.broadcast for d in tensor.dims)
     return tensor.rank > 0 and not stretches and not any(_asks_size(e, tensor.name) for e in _expressions(spec))
 
@@ -65,7 +65,7 @@ def _expressions(spec: OpSpec) -> list[Expr]:
 
 @lru_cache(maxsize=256)
 def _asking(op: Op, names: tuple[str, ...], types: tuple[tuple[str, str], ...]) -> Op:
-    """The op with sizes in the place of tensors; a type that only these told is put in place."""
+    """Return the op with sizes instead of tensors; a type that only these tensors determined is substituted."""
     spec = op.spec
     inputs = tuple(_sizes(i) if isinstance(i, Tensor) and i.name in names else i for i in spec.inputs)
     told = {i.dtype for i in inputs if isinstance(i, Tensor)}
@@ -78,7 +78,7 @@ def _sizes(tensor: Tensor) -> Sizes:
 
 
 def _typed(spec: OpSpec, types: Mapping[str, str]) -> OpSpec:
-    """The op with types in the place of some of its type variables."""
+    """Return the op with types substituted for some of its type variables."""
     if not types:
         return spec
     return replace(

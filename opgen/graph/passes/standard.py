@@ -1,4 +1,4 @@
-"""The passes that every model goes through, in their order."""
+"""Standard passes of every model, in their order."""
 
 from __future__ import annotations
 
@@ -20,4 +20,4 @@ PASSES = (AFFINE, AHEAD, COMMON, DEAD, FOLD, FUSE, RESULTS, SHAPES, VIEWS)
 STANDARD = tuple(kept(p) if p.slow else p for p in ordered(PASSES))
 
 CLEANING = ordered(p for p in PASSES if not p.slow)
-"""Those that are quick: they make any graph smaller, and a second round has nothing left to do."""
+"""The quick passes: they make any graph smaller, and a second round changes nothing."""

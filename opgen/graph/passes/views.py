@@ -1,7 +1,7 @@
-"""Views of views: a node that gives elements in the order in which it takes them, under another shape, takes the first
-of them; where the shape is the first one's again, it goes.
+"""Views of views: a node that keeps the order of elements and changes the shape takes the first value of the chain.
 
-What a view is, `opgen.graph.plan.views` tells from the op's access relation: it is no kernel.
+Where the last shape equals the first one, the node goes.  `opgen.graph.plan.views` recognises views by the op's access
+summary; a view runs no kernel.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _apply(graph: Graph, report: Report) -> Graph:
 
 
 def _merged(graph: Graph, node: Node, source: str) -> Node | None:
-    """The view of a value that a view of a view of it is; None if no op of plain subscripts says it."""
+    """Return a single view in place of a view of a view of a value; None if no op of plain subscripts expresses it."""
     first, last = graph.value[source], graph.value[node.outputs[0]]
     if prod(first.shape) == 0:
         return None

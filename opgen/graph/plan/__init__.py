@@ -1,1 +1,1 @@
-"""Where the values of a graph lie while it runs: in the caller's memory, among the weights, or in one arena."""
+"""Placement of a graph's values while it runs: in the caller's memory, among the weights, or in one arena."""

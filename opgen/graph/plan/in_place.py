@@ -1,9 +1,12 @@
-"""Which results of nodes may take the place of which operands, for what their lifetimes say.
+"""Results of nodes that may be written over operands, as far as lifetimes decide.
 
-An operand may be written over if the node made it in its own graph (it is no input, no constant), nothing reads it, or
-a view of it, at a later step, it is no output, the node takes it once, and result and operand have as many elements of
-one type.  Whether the node's kernel reads each element before it writes there, the kernel says
-(`opgen.loop.analysis.overwriting`).
+An operand may be written over if all of this holds:
+
+- the node's own graph makes it: it is not an input or a constant;
+- no later step reads it or a view of it, and it is not an output;
+- the node takes it once, and result and operand have the same type and number of elements.
+
+The node's kernel decides whether each element is read before it is overwritten (`opgen.loop.analysis.overwriting`).
 """
 
 from __future__ import annotations
@@ -15,13 +18,13 @@ from opgen.graph.ir.nodes import Graph, Node
 from opgen.graph.plan.places import bytes_of
 
 Pairs: TypeAlias = "tuple[tuple[int, int], ...]"
-"""Positions: of an operand among a node's inputs, of a result among its outputs."""
+"""Pairs of positions: of an operand among a node's inputs, of a result among its outputs."""
 
 
 def may_share(graph: Graph, views: Mapping[str, str]) -> Mapping[int, Pairs]:
-    """For each node that runs a kernel the pairs that may be in one place, the operand that is taken first in front.
+    """Return for each node that runs a kernel the pairs that may share a place.
 
-    `views` names for each result that is a view the value that it views.
+    The operand that is taken first comes first.  `views` maps each result that is a view to the value that it views.
     """
     source: dict[str, str] = {name: name for name in graph.value}
     last: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""From which step to which step memory is needed, and the least that any plan can do with."""
+"""Lifetimes of memory in steps, and the least that any plan needs."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 ALIGNMENT = 64
-"""Of everything in an arena, in bytes: a cache line, and the widest vector."""
+"""Alignment of everything in an arena, in bytes: a cache line, and the widest vector."""
 
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """Bytes that are needed from step `first` to step `last`, both included, by a value or a kernel."""
+    """Bytes that a value or a kernel needs from step `first` to step `last`, both included."""
 
     owner: Hashable
     size: int
@@ -21,17 +21,17 @@ class Life:
 
     @property
     def lines(self) -> int:
-        """The bytes it takes in an arena: whole lines."""
+        """Return the bytes that it takes in an arena: whole lines."""
         return whole_lines(self.size)
 
 
 def whole_lines(size: int) -> int:
-    """Bytes, rounded up to whole lines."""
+    """Return bytes rounded up to whole lines."""
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 def most_alive(lives: Iterable[Life]) -> int:
-    """The largest sum, over all steps, of the bytes that are needed at once: no plan needs fewer."""
+    """Return the largest sum, over all steps, of the bytes that are needed at once: no plan needs fewer."""
     changes: dict[int, int] = {}
     for life in lives:
         changes[life.first] = changes.get(life.first, 0) + life.lines

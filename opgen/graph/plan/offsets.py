@@ -1,8 +1,8 @@
 """Places in one arena for memory that is needed at different times: best fit, the largest first.
 
-What is needed at the same time never overlaps.  Each piece goes into the smallest gap, among those that are met at the
-same time, into which it fits, else behind them.  Several orders are tried, and changed where the arena ends, and the
-best is taken; where one reaches the bound there is no better.
+Pieces that are needed at the same time never overlap.  Each piece goes into the smallest gap that fits among the pieces
+that are alive at the same time, else behind them.  Several orders are tried, each also changed at the piece that ends
+the arena, and the best is taken.  The search ends when one reaches the lower bound.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _ORDERS: tuple[Callable[[Life], tuple[int, ...]], ...] = (
 """Largest first, largest in bytes times steps, as they are made, longest-lived first."""
 
 ROUNDS = 12
-"""How often each order is changed at most."""
+"""Maximum number of changes of each order."""
 
 PAIRS = 1 << 23
-"""Of pieces that are looked at for orders that are changed."""
+"""Maximum number of pairs of pieces compared for changed orders."""
 
 
 @dataclass(frozen=True)
 class Offsets:
-    """Where each piece begins, the bytes of the arena, and the `bound`: the most that is needed at once."""
+    """Offsets of pieces, the bytes of the arena, and the `bound`: the most that is needed at once."""
 
     place: Mapping[Hashable, int]
     bytes: int
@@ -37,7 +37,7 @@ class Offsets:
 
 
 def offsets(lives: Sequence[Life]) -> Offsets:
-    """Places for pieces whose owners differ."""
+    """Return places for pieces whose owners differ."""
     bound = most_alive(lives)
     best: dict[Hashable, int] = {}
     least: int | None = None
@@ -58,7 +58,7 @@ class _Tried:
 
 
 def _tries(lives: Sequence[Life]) -> Iterator[_Tried]:
-    """Each order; then, from each, orders in which the piece that ended last is placed earlier, and so on."""
+    """Yield each order; then, from each, orders in which the piece that ended last is placed earlier, and so on."""
     orders = [sorted(lives, key=order) for order in _ORDERS]
     tried = [_try(order) for order in orders]
     yield from tried
@@ -91,7 +91,7 @@ def _placed(lives: Sequence[Life]) -> dict[Hashable, int]:
 
 
 def _fit(size: int, there: Sequence[tuple[int, int]]) -> int:
-    """The beginning of the smallest gap between taken stretches (in order) that has room, else of what is behind."""
+    """Return the start of the smallest gap that fits between occupied stretches (in order), or the end of the last."""
     end, best, least = 0, None, None
     for at, length in there:
         gap = at - end

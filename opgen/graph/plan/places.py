@@ -1,9 +1,9 @@
-"""Where each value of a graph lies.
+"""Place of each value of a graph.
 
-A value is an input's or an output's memory of the caller's, a constant, or a stretch of the arena.  A view (the same
-bytes under another shape) lies where what it views does, and a result that is written over an operand where that does.
-A result that is an output is written where the caller wants it; what is an output for another reason as well (an input,
-a constant, given twice) is copied there at the end.
+A value is in an input or output buffer of the caller, a constant, or a stretch of the arena.  A view (the same bytes
+under another shape) shares the place of the value that it views.  A result written over an operand shares the operand's
+place.  An output is written straight to the caller's buffer.  A value that is an output and also an input, a constant
+or another output is copied there at the end.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """Bytes that are copied to an output when all nodes have run."""
+    """Bytes that are copied to an output after all nodes have run."""
 
     source: str
     output: int
@@ -40,8 +40,10 @@ class Copy:
 
 @dataclass(frozen=True)
 class Homes:
-    """For each value the one in whose place it lies (itself, unless it is a view or written over another), the places
-    that are the caller's or constants', and the copies.
+    """Owners of places: for each value the one whose place it shares, the fixed places, and the copies.
+
+    A value is its own `root` unless it is a view or is written over another value.  `fixed` places are the caller's or
+    constants'.
     """
 
     root: Mapping[str, str]
@@ -50,12 +52,15 @@ class Homes:
 
 
 def bytes_of(value: Value) -> int:
-    """The bytes of a value's elements."""
+    """Return the number of bytes of a value's elements."""
     return prod(value.shape) * value.dtype.bytes
 
 
 def homes(graph: Graph, shared: Mapping[str, str]) -> Homes:
-    """`shared` names for each result that is a view, or written over an operand, the value whose place it has."""
+    """Return the places that are fixed before planning.
+
+    `shared` maps each result that is a view, or is written over an operand, to the value whose place it shares.
+    """
     root = {name: name for name in graph.value}
     for node in graph.nodes:
         for name in node.outputs:

@@ -1,4 +1,4 @@
-"""The plan of a graph: its steps, where their tensors lie, and how large the arena is."""
+"""The plan of a graph: its steps, the places of their tensors, and the size of the arena."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from opgen.graph.plan.places import Copy, Homes, Place, bytes_of, homes
 
 @dataclass(frozen=True)
 class Step:
-    """A node that runs a kernel: where the kernel's tensors lie (inputs, then outputs), and where in the arena it has
-    its room for temporary results.
-    """
+    """A node that runs a kernel: the places of its tensors (inputs, then outputs) and of its workspace."""
 
     node: int
     places: tuple[Place, ...]
@@ -24,9 +22,9 @@ class Step:
 
 @dataclass(frozen=True)
 class Plan:
-    """`place` of every value; `bytes` of the arena; `bound`: the largest sum of bytes that are needed at one step.
+    """Memory plan: `place` of every value; `bytes` of the arena; `bound`: the largest sum of bytes needed at one step.
 
-    A copy's source lies where `place` says.
+    The source of a copy is at its `place`.
     """
 
     steps: tuple[Step, ...]
@@ -43,11 +41,11 @@ def plan(
     rooms: Sequence[int],
     over: Mapping[str, str] | None = None,
 ) -> Plan:
-    """The plan of a graph.
+    """Return the plan of a graph.
 
-    `views` names for each result that is a view the value it views, `over` for each that its kernel writes over an
-    operand that operand.  For each node `reads` are the positions among its inputs of those that its kernel takes, and
-    `rooms` the bytes of its temporary results.
+    `views` maps each result that is a view to the value that it views.  `over` maps each result that its kernel writes
+    over an operand to that operand.  For each node, `reads` are the positions of the inputs that its kernel takes, and
+    `rooms` the bytes of its workspace.
     """
     home = homes(graph, {**views, **(over or {})})
     running = [i for i, node in enumerate(graph.nodes) if not all(name in views for name in node.outputs)]
@@ -64,7 +62,10 @@ def _tensors(node: Node, reads: Sequence[int], place: Mapping[str, Place]) -> tu
 
 
 def _lives(graph: Graph, home: Homes, running: Sequence[int]) -> list[Life]:
-    """The values in the arena, each from the step that makes it to the last one that reads it or a view of it."""
+    """Return the lifetimes of values in the arena.
+
+    Each lasts from the step that makes the value to the last one that reads it or a view of it.
+    """
     first: dict[str, int] = {}
     last: dict[str, int] = {}
     for step, i in enumerate(running):

@@ -1,8 +1,8 @@
-"""Integer expressions of indices, with numbers for all sizes, in a form in which equal ones are mostly the same.
+"""Integer expressions of indices, with numbers for all sizes, in a normal form that is mostly the same for equal ones.
 
-An expression is a sum of whole multiples of atoms.  An atom is an index, or a quotient `sum // k`, rounded down, of
-which nothing can be taken out.  `x % k` is `x - k * (x // k)`; a quotient whose ranges say that it is 0 is gone.  So
-the place of an element that is taken apart into indices and put together again comes out as what it was.
+An expression is a sum of integer multiples of atoms.  An atom is an index, or a floor quotient `sum // k` that cannot
+be simplified.  `x % k` is `x - k * (x // k)`.  A quotient whose ranges show that it is 0 is dropped.  So an element's
+place that is split into indices and composed again comes out as the original.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from opgen.spec.model import model as m
 
 Atom: TypeAlias = "str | tuple[Sum, int]"
 Sum: TypeAlias = "tuple[tuple[Atom | None, int], ...]"
-"""Atoms, each with what it is multiplied by, in a fixed order; None stands for 1."""
+"""Atoms, each with its factor, in a fixed order; None is the atom 1."""
 
 
 class Sums:
     """Expressions over indices that range from 0 to their extents."""
 
     def __init__(self, extents: Mapping[str, int], number: Callable[[m.Expr], int | None]) -> None:
-        """`number` is the value of an expression without indices, or None if it has none."""
+        """Start with `number`, which returns the value of an expression without indices, or None if it has none."""
         self._extents = extents
         self._number = number
 
     def of(self, e: m.Expr) -> Sum | None:
-        """The sum that an expression is; None if it is none."""
+        """Return an expression as a sum; None if it is not a sum."""
         if isinstance(e, m.Index):
             return ((e.name, 1),) if self._extents[e.name] > 1 else ()
         if isinstance(e, m.Negate):
@@ -55,7 +55,7 @@ class Sums:
         return quotient if op == "//" else plus(left, times(quotient, -factor))
 
     def quotient(self, given: Sum, by: int) -> Sum:
-        """A sum divided by a number, rounded down."""
+        """Return a sum divided by a number, rounded down."""
         whole = tuple((atom, factor // by) for atom, factor in given if atom is not None and factor % by == 0)
         rest = tuple((atom, factor) for atom, factor in given if atom is None or factor % by)
         low, high = self.range(rest)
@@ -64,7 +64,7 @@ class Sums:
         return plus(whole, self._small(rest, by))
 
     def _small(self, given: Sum, by: int) -> Sum:
-        """The same of a sum with nothing in it that the number divides."""
+        """Return the same for a sum without terms that the number divides."""
         for common in sorted({abs(factor) for _, factor in given}, reverse=True):
             step = gcd(common, by)
             larger = tuple((atom, factor) for atom, factor in given if factor % step == 0)
@@ -77,7 +77,7 @@ class Sums:
         return ((((given, by)), 1),)
 
     def range(self, given: Sum) -> tuple[int, int]:
-        """The least and the largest value that a sum may have."""
+        """Return the least and the largest value that a sum may have."""
         low = high = 0
         for atom, factor in given:
             first, last = self._range(atom)
@@ -95,12 +95,12 @@ class Sums:
 
 
 def constant(value: int) -> Sum:
-    """A number."""
+    """Return a number as a sum."""
     return ((None, value),) if value else ()
 
 
 def plus(one: Sum, other: Sum) -> Sum:
-    """Two sums together."""
+    """Return the sum of two sums."""
     found = dict(one)
     for atom, factor in other:
         found[atom] = found.get(atom, 0) + factor
@@ -108,7 +108,7 @@ def plus(one: Sum, other: Sum) -> Sum:
 
 
 def times(given: Sum, factor: int) -> Sum:
-    """A multiple."""
+    """Return a multiple of a sum."""
     return tuple((atom, f * factor) for atom, f in given) if factor else ()
 
 

@@ -1,8 +1,8 @@
-"""Which results are views: the bytes of an input under another shape.
+"""Results that are views: the bytes of an input under another shape.
 
-A result is one if its op only reads, element by element, and the element at each place is the one at the same place of
-the input, counted in the order of memory, with the node's sizes in place.  Of most ops that are no views the first few
-elements tell; of the others the two places are the same sum of the indices, or each element is looked at.
+A result is a view if its op only reads, element by element, and each element comes from the same place of the input.
+Places are counted in the order of memory, with the node's sizes substituted.  For most ops that make no views, the
+first few elements show it.  For the others, the two places are the same sum of the indices, or each element is checked.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from opgen.spec.model import model as m
 from opgen.spec.model.walk import reads_values, subexpressions
 
 COUNTED = 1 << 22
-"""Elements up to which each is looked at; a larger result is computed, which is right as well."""
+"""Number of elements up to which each is checked; a larger result is computed, which is also correct."""
 
 _FEW = 256
 _MANY = 1 << 18
-"""Elements that are looked at together: first, and then."""
+"""Numbers of elements that are checked together: first, and then."""
 
 _Places: TypeAlias = "npt.NDArray[np.int64]"
 
 
 @kept_while_making
 def view_of(call: Bound) -> int | None:
-    """The position, among the op's tensors, of the one that the only result of a call is a view of; else None."""
+    """Return the position, among the op's tensors, of the one that a call's only result is a view of; else None."""
     spec = call.op.spec
     if len(spec.outputs) != 1 or len(spec.definitions) != 1:
         return None
@@ -41,7 +41,7 @@ def view_of(call: Bound) -> int | None:
     read = definition.value
     position = next((i for i, t in enumerate(spec.tensors) if isinstance(read, m.Read) and t.name == read.tensor), None)
     if position is None or not isinstance(read, m.Read) or any(reads_values(i) for i in read.indices):
-        return None  # subscripts that are values are checked by the kernel, also where there is no element to read
+        return None  # the kernel checks subscripts that are values, even if there is no element to read
     tensor, (dtype, shape) = spec.tensors[position], call.results[0]
     count = prod(shape)
     if call.variant.dtype(tensor.dtype) != dtype or prod(call.environment.shapes[tensor.name]) != count:
@@ -57,7 +57,7 @@ def view_of(call: Bound) -> int | None:
 
 
 def _proved(source: _Place, target: _Place, call: Bound, definition: m.Definition) -> bool:
-    """Whether two places are the same sum of the indices, and inside their tensors."""
+    """Return whether two places are the same sum of the indices, and inside their tensors."""
     extents = {r.name: evaluate_int(r.extent, call.environment) for r in definition.indices}
 
     def number(e: m.Expr) -> int | None:
@@ -77,7 +77,7 @@ def _agree(source: _Place, target: _Place, values: Mapping[str, _Places]) -> boo
 
 
 def _values(call: Bound, definition: m.Definition) -> Iterator[Mapping[str, _Places]]:
-    """All values of a definition's indices, few first, then many at once."""
+    """Yield all values of a definition's indices, few first, then many at once."""
     extents = [evaluate_int(r.extent, call.environment) for r in definition.indices]
     start, count, step = 0, prod(extents), _FEW
     while start < count:
@@ -88,7 +88,7 @@ def _values(call: Bound, definition: m.Definition) -> Iterator[Mapping[str, _Pla
 
 
 class _Place:
-    """The place of an element of a tensor in memory, counted in elements, for the indices at which it is accessed."""
+    """Place of an element of a tensor in memory, counted in elements, for the indices of an access."""
 
     def __init__(self, call: Bound, tensor: m.Tensor, indices: Sequence[m.Expr]) -> None:
         self._call = call
@@ -97,7 +97,7 @@ class _Place:
         self._axes = [(indices[axis], shape[axis]) for axis in order]
 
     def sum(self, sums: Sums) -> Sum | None:
-        """The place as a sum of the indices; None if it is none, or may be none of the tensor's."""
+        """Return the place as a sum of the indices; None if it is not a sum, or may be outside the tensor."""
         place: Sum = ()
         for index, size in self._axes:
             found = sums.of(index)
@@ -107,7 +107,10 @@ class _Place:
         return place
 
     def of(self, values: Mapping[str, _Places]) -> _Places | None:
-        """None if some element is none of the tensor's, or an index is made of what is not known here."""
+        """Return the places for values of the indices.
+
+        Return None if some element is outside the tensor, or if an index has an unsupported form.
+        """
         place: _Places = np.zeros((), np.int64)
         for index, size in self._axes:
             found = self._evaluated(index, values)
@@ -140,7 +143,7 @@ class _Place:
 
 
 def _inside(sums: Sums, index: m.Expr, found: Sum, size: int) -> bool:
-    """Whether an index is from 0 to below a size; of a remainder its divisor tells, too."""
+    """Return whether an index is from 0 to below a size; the divisor of a remainder bounds it, too."""
     low, high = sums.range(found)
     if isinstance(index, m.Operation) and index.op == "%" and (divisor := sums.of(index.right)) is not None:
         low, high = max(low, 0), min(high, sums.range(divisor)[1] - 1)

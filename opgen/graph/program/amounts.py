@@ -8,11 +8,11 @@ from opgen.graph.program.runnable import Runnable
 
 UNIT = 1024.0
 MOST = 10**300
-"""What is more than this is told as this: an integer may be more than a float can hold."""
+"""Largest number that is printed; larger ones print as this: an integer may exceed the range of a float."""
 
 
 def memory(program: Runnable, threads: int) -> list[str]:
-    """Lines on the memory that a program takes."""
+    """Return lines on the memory that a program takes."""
     weights = weight_bytes(program)
     arena = program.arena_bytes(threads)
     found = [
@@ -28,12 +28,12 @@ def memory(program: Runnable, threads: int) -> list[str]:
 
 
 def weight_bytes(program: Runnable) -> int:
-    """The bytes of a program's constants."""
+    """Return the number of bytes of a program's constants."""
     return sum(prod(v.shape) * v.dtype.bytes for v in program.weights)
 
 
 def amount(size: float) -> str:
-    """Bytes in the unit that leaves few digits."""
+    """Return bytes as text, in the unit that leaves few digits."""
     size = min(size, MOST)
     for unit in ("bytes", "KiB", "MiB", "GiB"):
         if size < UNIT:
@@ -43,5 +43,5 @@ def amount(size: float) -> str:
 
 
 def count(number: int, thing: str) -> str:
-    """`1 node`, `2 nodes`."""
+    """Return a count as text: `1 node`, `2 nodes`."""
     return f"{number} {thing}{'' if number == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""Arenas for runs at the same time: kept between runs, taken and given back by machine code."""
+"""Arenas for concurrent runs: kept between runs, taken and returned by machine code."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BYTE = np.dtype(np.uint8)
 
 @dataclass(frozen=True)
 class ArenaCode:
-    """The loaded code: `run` is the address of what runs a program."""
+    """The loaded code: `run` is the address of the function that runs a program."""
 
     run: int
     take: Callable[[int, int, int, int], int]
@@ -32,7 +32,7 @@ class ArenaCode:
 
 @functools.cache
 def arena_code() -> ArenaCode:
-    """The code, built on a machine's first use."""
+    """Return the code, built on a machine's first use."""
     with BUILD:
         names = (arena_ir.RUN, arena_ir.TAKE, arena_ir.GIVE)
         library = load_library(threads.object_code(arena_ir.IR), *names)
@@ -42,7 +42,7 @@ def arena_code() -> ArenaCode:
 
 
 class ArenaPool:
-    """Arenas that no run is using, and those in use: as many as runs there were at once, SLOTS at most."""
+    """Arenas, free and in use: as many as there were runs at once, at most SLOTS."""
 
     def __init__(self) -> None:
         self._words = (ctypes.c_int64 * (SLOTS * SLOT_WORDS))()
@@ -52,18 +52,18 @@ class ArenaPool:
 
     @property
     def address(self) -> int:
-        """Where the slots are."""
+        """Return the address of the slots."""
         return ctypes.addressof(self._words)
 
     @property
     def arenas(self) -> tuple[AnyArray, ...]:
-        """The memory of all arenas."""
+        """Return the memory of all arenas."""
         return tuple(self._arenas.values())
 
     def take(self, size: int) -> int:
-        """A slot with an arena of at least so many bytes, new if none is free; -1 if all slots are taken.
+        """Return a slot with an arena of at least `size` bytes, new if none is free; -1 if all slots are in use.
 
-        Raises MemoryError if there is no memory for it.
+        Raises MemoryError if memory does not suffice.
         """
         slot = self._code.take(self.address, 0, SLOTS, size)
         if slot >= 0:
@@ -79,21 +79,21 @@ class ArenaPool:
             return slot
 
     def give(self, slot: int) -> None:
-        """Give a slot back."""
+        """Return a slot to the pool."""
         self._code.give(self.address, slot)
 
     def grow(self, size: int) -> None:
-        """See to it that some arena, which may be in use, has so many bytes."""
+        """Ensure that some arena, which may be in use, has `size` bytes."""
         slot = self.take(size)
         if slot >= 0:
             self.give(slot)
 
     def arena(self, slot: int) -> int:
-        """The address of the arena in a slot that is taken."""
+        """Return the address of the arena in a slot that is in use."""
         return int(self._words[SLOT_WORDS * slot + 1])
 
     def trim(self, most: int) -> None:
-        """Let go of free arenas that are larger than any run needs."""
+        """Free unused arenas that are larger than any run needs."""
         with self._lock:
             for slot in range(SLOTS):
                 if self._words[SLOT_WORDS * slot + 2] > most and self._take_one(slot):
@@ -101,7 +101,7 @@ class ArenaPool:
                     self.give(slot)
 
     def _free_slot(self) -> int:
-        """A slot that is taken now: if there is one, one whose arena is too small."""
+        """Return a slot that is now taken: if possible, one whose arena is too small."""
         slots = sorted(range(SLOTS), key=lambda k: (self._words[SLOT_WORDS * k + 2] == 0, k))
         return next((slot for slot in slots if self._take_one(slot)), -1)
 
@@ -109,7 +109,7 @@ class ArenaPool:
         return self._code.take(self.address, slot, slot + 1, 0) >= 0
 
     def _put(self, slot: int, size: int) -> None:
-        """Another arena for a slot that is taken; none if `size` is 0."""
+        """Replace the arena of a slot that is in use; remove it if `size` is 0."""
         at, length = SLOT_WORDS * slot + 1, SLOT_WORDS * slot + 2
         self._words[at], self._words[length] = 0, 0
         self._arenas.pop(slot, None)

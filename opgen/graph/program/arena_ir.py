@@ -1,13 +1,14 @@
-"""Arenas for runs at the same time, and a program as what the launcher calls, in LLVM IR.
+"""Arenas for concurrent runs, and the function by which the launcher runs a program, in LLVM IR.
 
-`i32 opgen_program_run(ptr words)` runs a program as if it were a kernel: words 0 and 1 are those of any kernel
-(`opgen.runtime.native.words`), word 2 is the address of a record, and behind it are the addresses of inputs and
-outputs.  It takes an arena of the pool for the run.  Its status is that of the entry, or NO_ARENA if no arena that is
-free is large enough; then nothing has happened.
+`i32 opgen_program_run(ptr words)` runs a program as if it were a kernel.  Words 0 and 1 are those of any kernel
+(`opgen.runtime.native.words`).  Word 2 is the address of a record, and the addresses of inputs and outputs follow. It
+takes an arena of the pool for the run.  Its status is that of the entry, or NO_ARENA if no free arena is large enough;
+then nothing has happened.
 
-A pool has SLOTS slots of a line each: 1 while it is taken, the address of an arena, its bytes.
-`i64 opgen_arena_take(ptr pool, i64 first, i64 end, i64 bytes)` gives the number of a slot from `first` on and before
-`end` (there is one) with at least so many bytes, or -1, and `void opgen_arena_give(ptr pool, i64 slot)` gives it back.
+A pool has SLOTS slots of a cache line each: 1 while it is in use, the address of an arena, its bytes. `i64
+opgen_arena_take(ptr pool, i64 first, i64 end, i64 bytes)` takes a slot with at least so many bytes.  It searches from
+`first` up to but not including `end` (at least one slot), and returns the slot's number or -1. `void
+opgen_arena_give(ptr pool, i64 slot)` returns the slot.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ SLOTS = 64
 SLOT_WORDS = 8
 RECORD_WORDS = 5
 FIRST_TENSOR = 3
-"""The word of the first input's address."""
+"""Index of the word with the first input's address."""
 
 IR = f"""\
 ; A record: the entry, addresses of kernels, addresses of weights, pool of arenas, bytes of arena (0: none is needed).

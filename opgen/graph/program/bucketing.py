@@ -1,4 +1,4 @@
-"""For which sizes the kernels of a model's programs are made, by what has varied from program to program."""
+"""Bucketing policy: the sizes for which a model's kernels are made, from the variation between its programs."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from opgen.graph.program.program import Openings
 
 SPECIAL = 4
-"""How many combinations of a model's sizes get kernels made for them alone."""
+"""Number of combinations of a model's sizes that get kernels of their own."""
 
 COMPARED = 2
-"""With how many programs before it the first one whose kernels are open is compared; then with all after these."""
+"""Number of earlier programs with which the first open one is compared; later ones are compared with all since."""
 
 Way: TypeAlias = Literal["special", "open", "general"]
-"""For which sizes the kernels of a program are: its own, those that are open for the model, or all."""
+"""Sizes that the kernels of a program serve: its own, those open for the model, or all."""
 
 _Key: TypeAlias = "tuple[str, str, Types]"
 
 
 class Variety:
-    """The programs of one model so far.  Not for several threads at once."""
+    """Bucketing state: the programs of one model so far.  Not thread-safe."""
 
     def __init__(self) -> None:
         self._combinations = 0
@@ -36,7 +36,7 @@ class Variety:
 
     @property
     def way(self) -> Way:
-        """That of the next program."""
+        """Return the way of the next program."""
         match policy():
             case "always":
                 return "special"
@@ -46,12 +46,12 @@ class Variety:
                 return "special" if self._combinations < SPECIAL else "open"
 
     def made(self, graph: Callable[[], Graph]) -> None:
-        """Note a program that was made."""
+        """Record a program that was made."""
         self._combinations += policy() == "auto"
         self._waiting.append(graph)
 
     def openings(self, graph: Graph, way: Way) -> Openings | None:
-        """What the kernels of a program leave open; None: nothing."""
+        """Return the opening of each node's kernel; None: nothing is open."""
         if way != "open":
             return None if way == "special" else [None] * len(graph.nodes)
         for each in [*(made() for made in self._waiting), graph]:
@@ -78,5 +78,5 @@ class Variety:
 
 
 def _key(node: Node) -> _Key:
-    """What makes a node one of another graph again."""
+    """Return the identity of a node across graphs."""
     return node.name, node.op.identity, node.types

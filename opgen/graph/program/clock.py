@@ -1,4 +1,4 @@
-"""A program that tells how long each step takes: the same steps, with the processor's counter read between them."""
+"""A program that measures its steps: the same steps, with the processor's counter read between them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from opgen.runtime.native.library import load_library
 
 @dataclass(frozen=True)
 class ClockedRun:
-    """A run: its status, and the word that a failed step reports; the seconds of all of it, and of each step."""
+    """A run: its status, the word that a failed step reports, the seconds of the whole, and those of each step."""
 
     status: int
     reported: int
@@ -26,10 +26,10 @@ class ClockedRun:
 
 
 class ClockedEntry:
-    """The entry of a program, loaded, with a clock; `tensors` are its inputs and outputs."""
+    """The entry of a program, loaded, with a clock; `tensors` is the number of its inputs and outputs."""
 
     def __init__(self, name: str, entry: Entry, tensors: int) -> None:
-        """Raises NoCompilerError where there is no LLVM."""
+        """Compile and load the entry.  Raises NoCompilerError if LLVM is missing."""
         self._steps = len(entry.launches)
         self._library = load_library(entry_code(ENTRY, entry, clock=tensors), ENTRY, owner=name)
         self._function = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 5, ctypes.c_int64)(
@@ -39,8 +39,9 @@ class ClockedEntry:
     def run(
         self, tensors: Sequence[ctypes.c_int64 | int], tables: tuple[int, int], arena: int, parallel: int, threads: int
     ) -> ClockedRun:
-        """Run on tensors at these addresses.  `tables` are of kernels and of weights, `parallel` is the parallel loop
-        (0: none).
+        """Run on tensors at these addresses.
+
+        `tables` are of kernels and of weights, `parallel` is the parallel loop (0: none).
         """
         ticks = np.zeros(self._steps + 1, np.int64)
         words = (ctypes.c_int64 * (len(tensors) + 1))(*tensors, address(ticks))

@@ -1,4 +1,4 @@
-"""What became of a model, for people: the passes' notes, the nodes with their work and places, the memory."""
+"""Explanation of a compiled model, for people: the passes' notes, the nodes with their work and places, the memory."""
 
 from __future__ import annotations
 
@@ -28,9 +28,12 @@ from opgen.schedule.cost.memory import Memory
 
 @dataclass(frozen=True)
 class Row:
-    """A node of a program.  `kernel` is its kernel's number, None for a view; `places` says where its tensors lie.
-    `operations` are those on elements, as an estimate; `bytes` those of what it reads and makes.  `estimate` is the
-    scheduler's, in seconds, None if there is none; `limit` is what takes longest of arithmetic and of these bytes.
+    """A node of a program.
+
+    `kernel` is its kernel's number, None for a view; `places` are the places of its tensors.  `operations` is the
+    estimated number of operations on elements.  `bytes` is the size of its inputs and results.  `estimate` is the
+    scheduler's estimate in seconds, None if there is none.  `limit` is the slower one of arithmetic and of transferring
+    these bytes.
     """
 
     number: int
@@ -44,7 +47,7 @@ class Row:
 
 
 def rows(graph: Graph, program: Program, machine: Machine) -> list[Row]:
-    """The nodes in order, with the limits of one core of a machine."""
+    """Return the nodes in order, with the limits of one core of a machine."""
     launches = dict(zip(program.nodes, program.entry.launches, strict=True))
     found = []
     for number, node in enumerate(graph.nodes):
@@ -64,7 +67,7 @@ def rows(graph: Graph, program: Program, machine: Machine) -> list[Row]:
 
 
 def operations(graph: Graph, node: Node, machine: Machine) -> int:
-    """About how many operations on elements a node does (a multiply-add is one)."""
+    """Return the approximate number of operations on elements of a node (a multiply-add is one)."""
     call = bound(graph, node)
     checked = lowered(call.op, call.variant)
     width = max((graph.value[name].dtype.bytes for name in node.outputs), default=1)
@@ -72,14 +75,14 @@ def operations(graph: Graph, node: Node, machine: Machine) -> int:
 
 
 def _estimate(graph: Graph, node: Node) -> float | None:
-    """The scheduler's estimate for a node by its op's definition or algorithm, in seconds on one core."""
+    """Return the scheduler's estimate for a node by its op's definition or algorithm, in seconds on one core."""
     call = bound(graph, node)
     source = OpVariant(node.op.module, node.op.spec, call.variant)
     return artifact(Compilation(source, toolchain.host(), call.environment, algorithms=mode())).seconds
 
 
 def _limit(operations: int, width: int, size: int, machine: Machine) -> Limit:
-    """What takes longest at least: operations in full vectors, or bytes that come once from where they are kept."""
+    """Return the slower lower bound: operations in full vectors, or one transfer of the bytes from their memory."""
     lanes = machine.vector_bytes / width
     near = Memory(machine).rate(size)
     levels = {c.bytes_per_second: name for name, c in (("L1", machine.l1), ("L2", machine.l2), ("L3", machine.l3))}
@@ -89,7 +92,7 @@ def _limit(operations: int, width: int, size: int, machine: Machine) -> Limit:
 
 
 def plan_text(graph: Graph, program: Program) -> str:
-    """Where everything lies, step by step."""
+    """Return the places of all values, step by step."""
     kernels = len({launch.kernel for launch in program.entry.launches})
     head = [
         f"{count(len(program.nodes), 'step')} by {count(kernels, 'kernel')}; {count(len(program.views), 'view')}",
@@ -122,18 +125,18 @@ def _steps(graph: Graph, program: Program) -> Iterable[str]:
 
 
 def _over(node: Node, pairs: Pairs) -> list[tuple[str, str]]:
-    """The operands that results are written over, by name, each with its result."""
+    """Return the operands that results are written over, by name, each with its result."""
     return [(node.inputs[k], node.outputs[r]) for k, r in pairs]
 
 
 def explained(report: Report, graph: Graph, program: Program, threads: int, seconds: Taken | None = None) -> str:
-    """All of it: what passes did, memory, nodes."""
+    """Return the whole explanation: notes of passes, memory, nodes."""
     parts = (notes_text(report), "\n".join(memory(program, threads)) + "\n", nodes_text(graph, program, seconds))
     return "\n".join(part for part in parts if part)
 
 
 def notes_text(report: Report, most: int = 10) -> str:
-    """What each pass did, the first notes of each."""
+    """Return the first notes of each pass."""
     lines: list[str] = []
     for work in dict.fromkeys(note.work for note in report.notes):
         found = report.of(work)
@@ -145,8 +148,10 @@ def notes_text(report: Report, most: int = 10) -> str:
 
 
 def nodes_text(graph: Graph, program: Program, seconds: Taken | None = None) -> str:
-    """A table of the nodes that run: their work, its estimated time, the nearest limit of one core with the least time
-    that it takes, and how long each took, and the share of the limit, if that was measured (by step).
+    """Return a table of the nodes that run.
+
+    It has their work, its estimated time, and the nearest limit of one core with the least time that it allows.  If
+    times were measured (by step), it has the time of each node, and the share of the limit that it reached.
     """
     taken = {} if seconds is None else dict(zip(program.nodes, seconds.steps, strict=True))
     lines = [

@@ -1,8 +1,8 @@
-"""How much a model may ask for: memory and work that it declares is refused before any of it is taken, by node.
+"""Limits on a model's memory and work: excessive demands are refused, by node, before any of it is allocated or run.
 
-A few bytes of a file can ask for any number of them.  What a model may take goes by what it is given: so much in any
-case, and so much more for each byte of its inputs and constants, which is far above what networks take.  A model that
-needs more is given more by OPGEN_MODEL_MIB and OPGEN_MODEL_GOPS.
+A few bytes of a file can demand any amount.  A model's limit is a fixed amount plus an amount for each byte of its
+inputs and constants, far above the needs of real networks.  OPGEN_MODEL_MIB and OPGEN_MODEL_GOPS raise it for models
+that need more.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ from opgen.graph.program.runnable import Runnable
 
 MIB, GOPS = "OPGEN_MODEL_MIB", "OPGEN_MODEL_GOPS"
 BYTES, BYTES_EACH = 1 << 30, 256
-"""What values may take, and how much more for each byte that the model is given."""
+"""Maximum number of bytes of values: a fixed part, and a factor for each byte of inputs and constants."""
 STEPS, STEPS_EACH = 1 << 42, 1 << 20
-"""How many operations on elements a node may take (an hour, about), and how many more for each byte."""
+"""Maximum number of operations on elements of a node: a fixed part (about an hour), and a factor for each byte."""
 
 
 class TooMuchError(UserError):
-    """A model asks for more memory or work than it may; the text says of which value or op."""
+    """A model that demands more memory or work than its limit; the text names the value or op."""
 
 
 @dataclass(frozen=True)
 class Allowed:
-    """The bytes that the values of a model may take at once, and the operations of a node."""
+    """Maximum number of bytes that the values of a model take at once, and of operations of a node."""
 
     bytes: int
     steps: int
 
     def check_value(self, value: Value) -> None:
-        """Raises TooMuchError for a value that alone takes too much."""
+        """Raise TooMuchError for a value that alone takes too much."""
         size = bytes_of(value)
         if size > self.bytes:
             what = f"{value.dtype}{list(value.shape)}"
             raise TooMuchError(f"its result '{value.name}' of {what} takes {amount(size)}; {self._may}")
 
     def check_program(self, program: Runnable, threads: int) -> None:
-        """Raises TooMuchError for a program whose values take too much at once."""
+        """Raise TooMuchError for a program whose values take too much at once."""
         size = program.arena_bytes(threads) + sum(map(bytes_of, program.outputs))
         if size > self.bytes:
             raise TooMuchError(f"its values take {amount(size)} at once; {self._may}")
@@ -61,7 +61,7 @@ class Allowed:
 
 
 def allowed(given: Iterable[Value]) -> Allowed:
-    """What a model may take that is given these inputs and constants.  Raises UserError for settings that are none."""
+    """Return the limits of a model with these inputs and constants.  Raises UserError for invalid settings."""
     size = sum(map(bytes_of, given))
     mib, gops = settings()
     return Allowed(
@@ -71,12 +71,12 @@ def allowed(given: Iterable[Value]) -> Allowed:
 
 
 def bytes_of(value: Value) -> int:
-    """The bytes of a value's elements."""
+    """Return the number of bytes of a value's elements."""
     return prod(value.shape) * value.dtype.bytes
 
 
 def settings() -> tuple[int | None, int | None]:
-    """What the environment says of both limits.  Raises UserError for what is no number."""
+    """Return both limits from the environment.  Raises UserError for a setting that is not a number."""
     return _setting(MIB), _setting(GOPS)
 
 

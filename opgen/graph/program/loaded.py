@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from opgen.runtime.kernels.ran import KernelRun
 
 _TRIES = 100
-"""How often a run looks for an arena again that other runs took from it."""
+"""Number of attempts of a run to take an arena that other runs may take first."""
 
 
 class StepFailed(CheckFailed):
-    """A check of the kernel of a node, by its number, that does not hold."""
+    """A failed check of the kernel of a node, by the node's number."""
 
     def __init__(self, node: int, number: int, value: int) -> None:
         super().__init__(number, value)
@@ -37,7 +37,7 @@ class StepFailed(CheckFailed):
 
 
 class LoadedProgram:
-    """A program, and what its entry is given: the addresses of its kernels and weights."""
+    """A program with the arguments of its entry: the addresses of its kernels and weights."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class LoadedProgram:
         pool: ArenaPool,
         program: Callable[[], Program],
     ) -> None:
-        """`program` gives what it is made of, for those who ask."""
+        """Load the entry; `program` returns the full program on demand."""
         self.runnable = runnable
         self.steps = tuple(steps)
         self.pool = pool
@@ -68,16 +68,16 @@ class LoadedProgram:
 
     @property
     def program(self) -> Program:
-        """What it is made of."""
+        """Return the full program."""
         return self._made_of()
 
     @property
     def tables(self) -> tuple[int, int]:
-        """The addresses of the entry's tables of kernels and of weights, good for as long as this object lives."""
+        """Return the addresses of the entry's tables of kernels and of weights, valid while this object is alive."""
         return ctypes.addressof(self._kernel_table), ctypes.addressof(self._weight_table)
 
     def clocked(self) -> ClockedEntry:
-        """The entry with a clock, made when it is first asked for.  Raises NoCompilerError where there is no LLVM."""
+        """Return the entry with a clock, made on first use.  Raises NoCompilerError if LLVM is missing."""
         if self._clocked is None:
             from opgen.graph.program.clock import ClockedEntry
 
@@ -86,12 +86,13 @@ class LoadedProgram:
         return self._clocked
 
     def bind(self) -> BoundProgram:
-        """The program as something that calls are launched on."""
+        """Return the program as a target of launches."""
         return BoundProgram(self)
 
     def record(self, count: int) -> Words:
-        """What a run by so many threads goes by (`opgen.graph.program.arena_ir`); it stays where it is, as runs may
-        read it.
+        """Return the record of runs with this number of threads (`opgen.graph.program.arena_ir`).
+
+        It stays at its address, because runs may read it.
         """
         record = self._records.get(count)
         if record is None:
@@ -102,7 +103,7 @@ class LoadedProgram:
 
 
 class BoundProgram(Launchable):
-    """A program that is launched as a kernel is.  Many threads may call it at once: each run has an arena."""
+    """A program that is launched like a kernel.  Many threads may call it at once: each run has an arena."""
 
     __slots__ = ("_count", "_generation", "_program", "_record", "_run")
 
@@ -112,7 +113,7 @@ class BoundProgram(Launchable):
         self._settle()
 
     def _settle(self) -> None:
-        """Go by the number of threads that is set now."""
+        """Adopt the current number of threads."""
         if self._generation != threads.generation():
             self._generation = threads.generation()
             self._count = threads.get_num_threads()
@@ -138,7 +139,7 @@ class BoundProgram(Launchable):
         return (ctypes.c_int64 * (FIRST_TENSOR + count))(parallel, self._count, ctypes.addressof(self._record))
 
     def __call__(self, addresses: Sequence[ctypes.c_int64 | int]) -> None:
-        """Run on the inputs' and outputs' memory.  Raises MemoryError if there is no memory for an arena."""
+        """Run on the inputs' and outputs' memory.  Raises MemoryError if memory for an arena does not suffice."""
         words = self.packed()
         words[FIRST_TENSOR:] = list(addresses)
         needed = int(self._record[RECORD_WORDS - 1])
@@ -158,7 +159,7 @@ class BoundProgram(Launchable):
         self._settle()
         try:
             clocked = self._program.clocked()
-        except UserError:  # of the model, which cannot be read any more, or of LLVM, which is not installed
+        except UserError:  # the model can no longer be read, or LLVM is not installed
             begin = time.perf_counter()
             self(addresses)
             return time.perf_counter() - begin, self._kernel_runs([None] * len(self._program.steps))

@@ -1,4 +1,4 @@
-"""What a program takes of constants: those that its kernels read as they are, and what is made of them once."""
+"""Constants of a program: those that its kernels read directly, and tensors prepared from constants once."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from opgen.runtime.memory.buffers import dtype_of, empty_aligned
 
 
 class MissingKernelError(InternalError):
-    """A kernel of a program is not in the cache any more."""
+    """A kernel of a program that has gone from the cache."""
 
 
 @dataclass(frozen=True)
 class Complete:
-    """A program with its steps and its kernels in the process, and those that prepare constants for it."""
+    """A program with its steps and loaded kernels, and the kernels that prepare constants for it."""
 
     program: Program
     steps: tuple[NodeStep, ...]
@@ -42,7 +42,10 @@ class Complete:
 
 
 def complete(graph: Graph, openings: Openings | None = None, progress: Progress | None = None) -> Complete:
-    """The program of a graph and its kernels; built anew if the cache has the program, and not all of them any more."""
+    """Return the program of a graph and its kernels.
+
+    It is rebuilt if the cache has the program, but no longer all of its kernels.
+    """
     with holding():
         try:
             return with_kernels(program(graph, openings, progress), graph)
@@ -51,7 +54,7 @@ def complete(graph: Graph, openings: Openings | None = None, progress: Progress 
 
 
 def with_kernels(made: Program, graph: Graph) -> Complete:
-    """The program of a graph and its kernels.
+    """Return the program of a graph and its kernels.
 
     Raises MissingKernelError if the code of one is neither here nor in the cache.
     """
@@ -68,13 +71,13 @@ def _found(code: KernelCode, name: str) -> LoadedKernel:
 
 
 def load(made: Complete, weights: Sequence[Array], pool: ArenaPool, store: Store | None = None) -> LoadedProgram:
-    """A program ready to run on these constants; `store` is shared by programs of one model."""
+    """Return a program ready to run on these constants; programs of one model share `store`."""
     rows = table(made, weights, store)
     return LoadedProgram(made.program, made.steps, made.kernels, rows, pool, lambda: made.program)
 
 
 def table(made: Complete, constants: Sequence[Array], store: Store | None = None) -> list[Row]:
-    """The entry's table: constants, and what is prepared of them.  What is in the store is not made again."""
+    """Return the entry's table: constants, and tensors prepared from them.  Those in the store are not made again."""
     shared = Store() if store is None else store
     entry = made.program.entry
     used = {p.at for x in entry.launches for p in x.places if p.room == "weight"}
@@ -94,7 +97,7 @@ def _lined_up(array: Array) -> list[Array]:
 
 
 def _in_line(array: Array) -> Array:
-    """An array that starts on a cache line, as kernels read fastest."""
+    """Return an array that starts on a cache line, because kernels read it fastest."""
     if address(array) % ALIGNMENT == 0 or not array.size:
         return array
     found = np.empty(array.nbytes + ALIGNMENT, np.uint8)
@@ -105,7 +108,7 @@ def _in_line(array: Array) -> Array:
 
 
 def constants_for(made: Complete, graph: Graph) -> tuple[Constant, ...]:
-    """The entry's table as constants, those that no kernel reads empty: what a library keeps in its file of weights."""
+    """Return the entry's table as constants, for a library's file of weights; those that no kernel reads are empty."""
     arrays = [array_of(row) for row in table(made, [c.data.array for c in graph.constants])]
     nothing = np.empty(0, np.uint8)
     return tuple(_constant(f"weight {i}", nothing if a is None else a) for i, a in enumerate(arrays))
@@ -119,7 +122,7 @@ def _constant(name: str, array: Array) -> Constant:
 
 
 def prepared(work: Prepared, kernel: LoadedKernel, given: Sequence[Array], name: str) -> list[Array]:
-    """What a kernel makes of constants."""
+    """Return the tensors that a kernel makes from constants."""
     sources = [np.ascontiguousarray(a) for a in given]
     results: list[Array] = [empty_aligned(shape, dtype) for dtype, shape in work.made]
     count = threads.get_num_threads()

@@ -1,7 +1,7 @@
 """A graph as one program: kernels, a plan, and an entry in machine code that runs them.
 
-A `Program` is data: it is kept in the cache, from which another process starts without lowering or scheduling
-anything, and it is what ahead-of-time libraries hold.  `LoadedProgram` is one that may be run.
+A `Program` is data.  It is kept in the cache, so that another process starts without lowering or scheduling anything,
+and ahead-of-time libraries contain it.  A `LoadedProgram` can be run.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ Number: TypeAlias = "int | float | bool"
 
 @dataclass(frozen=True)
 class Prepared:
-    """What a kernel makes, once, of constants (numbers in the entry's table): tensors of these types and shapes."""
+    """Tensors of these types and shapes that a kernel makes from constants, once.
+
+    `sources` are the numbers of the constants in the entry's table.
+    """
 
     kernel: KernelCode
     sources: tuple[int, ...]
@@ -44,8 +47,10 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Program(Runnable):
-    """The entry's table has constants in the order of `weights`, and behind them what is `prepared` of them, in order
-    (`opgen.graph.program.prepare` makes it).  `views` are the nodes that cost nothing.
+    """A program as data: kernels, entry, and the tensors to prepare.
+
+    The entry's table has constants in the order of `weights`, and then the tensors `prepared` from them, in order
+    (`opgen.graph.program.prepare` makes them).  `views` are the nodes that cost nothing.
     """
 
     prepared: tuple[Prepared, ...]
@@ -55,12 +60,13 @@ class Program(Runnable):
 
 
 Openings: TypeAlias = "Sequence[Opening | None]"
-"""For each node what its kernel leaves open; None: everything."""
+"""The opening of each node's kernel; None: everything is open."""
 
 
 def key_of(graph: Graph, openings: Openings, apart: bool = True) -> str:
-    """What a graph's program is kept by: everything but the constants' elements, and the algorithms that it may be
-    computed by.
+    """Return the cache key of a graph's program.
+
+    It covers all but the constants' elements, and includes the algorithms that may compute it.
     """
     number = {name: i for i, name in enumerate(graph.value)}
     nodes = [
@@ -88,11 +94,11 @@ def program(
     anew: bool = False,
     apart: bool = True,
 ) -> Program:
-    """The program of a graph: from the cache, unless it shall be `anew`, or made.
+    """Return the program of a graph: from the cache, unless `anew`, or newly made.
 
-    Kernels are for the sizes of their nodes alone, unless `openings` are given.  `progress` is told how many kernels
-    are done, of how many, while they are built.  Unless `apart` is false, what kernels do with constants alone is
-    prepared once; else each run does it.
+    Kernels are for the sizes of their nodes alone, unless `openings` are given.  `progress` receives the number of
+    finished kernels, and of all, while they are built.  Unless `apart` is false, work of kernels on constants alone is
+    done once, in advance; else each run repeats it.
     """
     open_ = [CLOSED] * len(graph.nodes) if openings is None else openings
     key = key_of(graph, open_, apart)
@@ -115,7 +121,7 @@ def wants(graph: Graph, openings: Openings | None = None, apart: bool = True) ->
 
 
 def constants_of(graph: Graph, node: Node) -> tuple[int, ...]:
-    """Which of a node's tensors are constants, by their positions."""
+    """Return the positions of a node's tensors that are constants."""
     return tuple(k for k, name in enumerate(node.inputs) if name in graph.constant)
 
 
@@ -174,7 +180,7 @@ def _renamed(value: Value, name: str) -> Value:
 
 
 def _views(graph: Graph, calls: Sequence[Bound]) -> dict[str, str]:
-    """For each result that is a view the value that it views."""
+    """Return for each result that is a view the value that it views."""
     found: dict[str, str] = {}
     for node, call in zip(graph.nodes, calls, strict=True):
         position = view_of(call)
@@ -184,7 +190,7 @@ def _views(graph: Graph, calls: Sequence[Bound]) -> dict[str, str]:
 
 
 def _by_name(graph: Graph, shared: Mapping[int, Pairs]) -> dict[str, str]:
-    """For each result that is written over an operand that operand."""
+    """Return for each result that is written over an operand that operand."""
     nodes = graph.nodes
     return {nodes[i].outputs[r]: nodes[i].inputs[k] for i, pairs in shared.items() for k, r in pairs}
 
@@ -194,7 +200,7 @@ def _moved(found: Plan) -> tuple[Moved, ...]:
 
 
 class _Preparing:
-    """What is prepared for the steps, each once."""
+    """Tensors to prepare for the steps, each once."""
 
     def __init__(self, graph: Graph) -> None:
         self.found: list[Prepared] = []
@@ -204,7 +210,7 @@ class _Preparing:
         self._numbers: dict[tuple[str, tuple[int, ...]], tuple[Place, ...]] = {}
 
     def places(self, step: Step, code: KernelCode) -> tuple[Place, ...]:
-        """Where a kernel's tensors lie: those of its node that it takes, what is prepared for it, its results."""
+        """Return the places of a kernel's tensors: inputs of its node that it takes, prepared tensors, results."""
         if code.first is None:
             return step.places
         node = self._graph.nodes[step.node]
@@ -219,7 +225,7 @@ class _Preparing:
 
 
 class _Launched:
-    """A call, with the numbers that its kernel is given."""
+    """A call, with the integers that its kernel takes as parameters."""
 
     def __init__(self, call: Bound, code: KernelCode) -> None:
         self.code = code

@@ -1,13 +1,15 @@
-"""The entry of a program, in LLVM IR: all that a run does between its tensors.
+"""The entry of a program, in LLVM IR: the whole run on its tensors.
 
-    i32 @NAME(ptr kernels, ptr inputs_outputs, ptr weights, ptr arena, ptr parallel_for, i64 threads)
+  i32 @NAME(ptr kernels, ptr inputs_outputs, ptr weights, ptr arena, ptr parallel_for, i64 threads)
 
 `kernels` holds the address of each kernel, `inputs_outputs` those of the inputs' and then the outputs' memory,
 `weights` those of the constants.  `arena` is memory at a multiple of 64 bytes, contents undefined: the plan's, and
-behind it a part for each thread.  For each step the words of a kernel are filled and it is called
-(`opgen.runtime.native.words`; `opgen.codegen.llvm.emit`); a status that is not 0 ends the run at once.  It returns 0,
-or, in one number, the step that failed and its kernel's status (`failure_of`); then what the kernel reports is in the
-first word of `inputs_outputs`.  Nothing is allocated, and runs at the same time share nothing but kernels and weights.
+behind it a part for each thread.
+
+Each step fills the words of a kernel and calls it (`opgen.runtime.native.words`; `opgen.codegen.llvm.emit`).  A nonzero
+status ends the run at once.  The entry returns 0, or one number with the failed step and its kernel's status
+(`failure_of`).  In that case, the first word of `inputs_outputs` is the kernel's report.  The entry allocates nothing,
+and concurrent runs share only kernels and weights.
 """
 
 from __future__ import annotations
@@ -22,19 +24,21 @@ from opgen.graph.plan.places import Place
 from opgen.runtime.native.words import FIRST_BUFFER
 
 STEP_BITS = 16
-"""Of the result for the number of a step, counted from 1; the status is above."""
+"""Low bits of the result that hold the number of a step, counted from 1; the status is above."""
 
 
 def failure_of(result: int) -> tuple[int, int]:
-    """Which step failed, counted from 0, and its kernel's status, told from an entry's result (which is positive)."""
+    """Return the failed step, counted from 0, and its kernel's status, from an entry's (positive) result."""
     return (result & ((1 << STEP_BITS) - 1)) - 1, result >> STEP_BITS
 
 
 @dataclass(frozen=True)
 class Launch:
-    """A call of a kernel by its number: where its tensors lie, the words of its parameters, whether threads may share
-    it, where in the arena it has room for temporary results, and how much of it each thread needs (None: it takes no
-    room).
+    """A call of a kernel by its number.
+
+    `places` are those of its tensors, `parameters` the words of its parameters.  `shared`: threads may share its work.
+    `room` is the offset of its workspace in the arena, and the bytes that each thread needs (None: it has no
+    workspace).
     """
 
     kernel: int
@@ -45,7 +49,7 @@ class Launch:
 
     @property
     def words(self) -> int:
-        """How many words its kernel takes."""
+        """Return the number of words that its kernel takes."""
         return FIRST_BUFFER + len(self.places) + len(self.parameters) + (3 if self.room is not None else 0)
 
 
@@ -60,7 +64,7 @@ class Moved:
 
 @dataclass(frozen=True)
 class Entry:
-    """What an entry does; `inputs` is how many there are, and `parts` where the threads' parts begin in the arena."""
+    """Work of an entry; `inputs` is the number of inputs, `parts` the offset of the threads' parts in the arena."""
 
     launches: tuple[Launch, ...]
     moved: tuple[Moved, ...]
@@ -69,10 +73,10 @@ class Entry:
 
 
 def entry_ir(name: str, entry: Entry, target: Target, clock: int | None = None) -> str:
-    """The text of a module that defines the entry.
+    """Return the text of a module that defines the entry.
 
-    With a `clock`, a number in `inputs_outputs`, the processor's counter is written there: before each step, and at
-    last (64 bits each).
+    `clock` is a position in `inputs_outputs`: the processor's counter is written to that memory before each step and at
+    the end (64 bits each).
     """
     head = f'target datalayout = "{data_layout(target)}"\ntarget triple = "{target.triple}"'
     parameters = "ptr %kernels, ptr %inputs_outputs, ptr %weights, ptr %arena, ptr %parallel_for, i64 %threads"
@@ -82,7 +86,7 @@ def entry_ir(name: str, entry: Entry, target: Target, clock: int | None = None) 
 
 
 def entry_code(name: str, entry: Entry, clock: int | None = None) -> bytes:
-    """Return the object file of `entry_ir` for this machine.  Raises NoCompilerError where there is no LLVM."""
+    """Return the object file of `entry_ir` for this machine.  Raises NoCompilerError if LLVM is missing."""
     target = toolchain.host()
     return toolchain.object_code(entry_ir(name, entry, target, clock), target, bound=True)
 
@@ -124,7 +128,7 @@ def _body(entry: Entry, clock: int | None) -> Iterator[str]:
 
 
 def _tick(clock: int | None, number: int) -> Iterator[str]:
-    """Writes the time before a step."""
+    """Write the time before a step."""
     if clock is None:
         return
     yield f"  %clock.word.{number} = getelementptr ptr, ptr %inputs_outputs, i64 {clock}"
@@ -135,7 +139,7 @@ def _tick(clock: int | None, number: int) -> Iterator[str]:
 
 
 def _address(place: Place, inputs: int, refs: dict[Place, str]) -> Iterator[str]:
-    """The address of a place, which is then in `refs`."""
+    """Compute the address of a place, which is then in `refs`."""
     ref = refs[place] = f"%{place.room}.{place.at}"
     if place.room == "arena":
         yield f"  {ref} = getelementptr i8, ptr %arena, i64 {place.at}"
@@ -150,7 +154,7 @@ def _address(place: Place, inputs: int, refs: dict[Place, str]) -> Iterator[str]
 
 
 def _launch(launch: Launch, number: int, refs: Mapping[Place, str]) -> Iterator[str]:
-    """The words of a kernel, and its call."""
+    """Write the words of a kernel, and call it."""
     head = ["ptr %parallel_for", "i64 %threads"] if launch.shared else ["i64 0", "i64 1"]
     words: list[str] = [*head, *(f"ptr {refs[p]}" for p in launch.places), *(f"i64 {p}" for p in launch.parameters)]
     if launch.room is not None:

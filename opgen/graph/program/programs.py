@@ -1,12 +1,13 @@
 """The programs of one model: one for each combination of its inputs' sizes, made when it is first needed.
 
-Bounds.  At most PROGRAMS are kept, those used last.  The first SPECIAL combinations of sizes (`bucketing.py`) get
-kernels made for them.  The kernels of further ones have as parameters what has varied in the model so far, and nothing
-else: they are shared by all sizes from 64 on, from 16 on, and below, so that new sizes add none to what there is, but
-where something varies for the first time.  OPGEN_SPECIALIZE says otherwise, as for single ops: `always` (for their
-sizes alone), or `never` (for all calls of their ops).
-Each run has an arena of its own while it lasts; kept are as many as there were runs at once, none larger than the
-largest program that is kept needs.  Weights, and what kernels prepare of them, are shared by all programs.
+Bounds.  At most PROGRAMS are kept, the most recently used.  The first SPECIAL combinations of sizes (`bucketing.py`)
+get kernels of their own.  Kernels for further ones take as parameters only the sizes that have varied in the model so
+far.  Three ranges of sizes share them: from 64 on, from 16 on, and below.  So new sizes add no kernels, except where
+something varies for the first time.  OPGEN_SPECIALIZE overrides this, as for single ops: `always` (for their sizes
+alone), or `never` (for all calls of their ops).
+
+Each run has an arena of its own.  As many are kept as there were concurrent runs, none larger than the largest kept
+program needs.  All programs share weights, and the tensors that kernels prepare from them.
 """
 
 from __future__ import annotations
@@ -47,30 +48,32 @@ if TYPE_CHECKING:
     from opgen.graph.program.program import Openings, Program
 
 PROGRAMS = 16
-"""How many programs a model keeps."""
+"""Maximum number of programs that a model keeps."""
 
 DECIDING = 64
-"""Elements of an input that may decide about shapes: more than any list of sizes or axes has."""
+"""Maximum number of elements of an input that may decide about shapes: more than any list of sizes or axes has."""
 
 VARIED = 8
-"""Programs for the same shapes and other elements that are kept, from which on a model that can run in parts computes
-what follows from elements apart: the largest of some lengths varies less than they do.
+"""Number of kept programs for the same shapes and other elements from which on a model that can run in parts does so.
+
+It then computes values that follow from elements in a separate part: the largest of some lengths varies less than the
+lengths do.
 """
 
 Resolve: TypeAlias = "Callable[[Mapping[str, Kind], Mapping[str, Array]], Graph]"
 """The graph for inputs of some types and shapes, and for the elements of those that decide about shapes.  Raises
-ArgumentError for inputs that do not fit, ModelError for what cannot be made.
+ArgumentError for inputs that do not fit, ModelError for calls that cannot be made.
 """
 Prepare: TypeAlias = "Callable[[Mapping[str, Kind], Mapping[str, Array]], Passed]"
 """The same graph after all passes."""
 
 _Key: TypeAlias = "tuple[tuple[tuple[int, ...], ...], tuple[tuple[str, bytes], ...], Mode]"
-"""The shapes of the inputs, the elements of those that decide, and the algorithms that kernels may be computed by."""
+"""The shapes of the inputs, the elements of those that decide, and the algorithms that kernels may use."""
 
 
 @dataclass(frozen=True)
 class Passed:
-    """A graph ready to be planned, and the passes' notes on the way to it."""
+    """A graph ready to be planned, and the passes' notes."""
 
     graph: Graph
     report: Report
@@ -78,9 +81,9 @@ class Passed:
 
 @dataclass(frozen=True)
 class MadeOf(Passed):
-    """What a program is made of; `openings` say what its kernels leave open (None: nothing).
+    """Source of a program; `openings` are those of its kernels (None: nothing is open).
 
-    `again`: the program came from the cache, and this was made again for those who ask.
+    `again`: the program came from the cache, and its source was made again on demand.
     """
 
     openings: Openings | None
@@ -89,7 +92,7 @@ class MadeOf(Passed):
 
 @dataclass(frozen=True)
 class Ready:
-    """A program for some sizes, loaded, and the way calls take to it; `known` are the elements that it is for."""
+    """A program for some sizes, loaded, and the launch plan of its calls; `known` are the elements that it is for."""
 
     known: Mapping[str, Array]
     program: LoadedProgram
@@ -98,11 +101,11 @@ class Ready:
 
 
 _Made: TypeAlias = "tuple[LoadedProgram, Mapping[str, Array], Callable[[], MadeOf]]"
-"""A program, the elements that it is for, and what it is made of."""
+"""A program, the elements that it is for, and its source."""
 
 
 class Programs:
-    """`inputs` are the names and types of the model's inputs, in order.  Many threads may ask at once."""
+    """Programs of a model with these `inputs`, names and types in order.  Many threads may use it at once."""
 
     def __init__(
         self,
@@ -113,8 +116,10 @@ class Programs:
         recall: Recall | None = None,
         by_floats: bool = True,
     ) -> None:
-        """`recall` has the programs that other processes made of the model; `by_floats` says whether the values of
-        inputs of floats may decide about shapes, too.
+        """Start without programs.
+
+        `recall` has the programs of the model that other processes made.  `by_floats` says whether the values of float
+        inputs may decide about shapes, too.
         """
         self.pool = ArenaPool()
         self._name = name
@@ -130,7 +135,7 @@ class Programs:
 
     @property
     def kept(self) -> tuple[Ready, ...]:
-        """The programs that are kept, that used last at the end."""
+        """Return the programs that are kept, the most recently used last."""
         with self._lock:
             return tuple(self._ready.values())
 
@@ -139,7 +144,10 @@ class Programs:
         self.of([without_memory(t, s) for t, s in zip(self._inputs.values(), shapes, strict=True)], elements=False)
 
     def of(self, given: Sequence[Array], elements: bool = True) -> Ready:
-        """The program for some inputs, made if there is none; without `elements` only their types and shapes count."""
+        """Return the program for some inputs, made if there is none.
+
+        Without `elements`, only their types and shapes count.
+        """
         arrays = dict(zip(self._inputs, given, strict=True))
         with self._lock:
             shapes, way = tuple(a.shape for a in arrays.values()), mode()
@@ -173,7 +181,7 @@ class Programs:
         return Ready(known, loaded, Plan(self._name, Call(tensors, {}, {}, {}, {}, results), launch), made_of)
 
     def _check(self, runnable: Runnable, made_of: Callable[[], MadeOf]) -> None:
-        """Raises ModelError for a program that takes too much memory, with the node that makes the largest value."""
+        """Raise ModelError for a program that takes too much memory, with the node that makes the largest value."""
         try:
             allowed((*runnable.inputs, *runnable.weights)).check_program(runnable, get_num_threads())
         except TooMuchError as error:
@@ -191,7 +199,7 @@ class Programs:
         return self._loaded(made_of, kinds, offered.asked, way), offered.asked, lambda: made_of
 
     def _recalled(self, kinds: Mapping[str, Kind], given: Mapping[str, Array]) -> _Made | None:
-        """The program that another process made."""
+        """Return the program that another process made; None if there is none."""
         if self._recall is None:
             return None
         way = self._variety.way
@@ -243,7 +251,7 @@ class Programs:
         return loaded
 
     def _forget(self) -> None:
-        """Let go of the programs used longest ago, and of arenas that none of the others needs."""
+        """Drop the least recently used programs, and arenas larger than the others need."""
         while len(self._ready) > PROGRAMS:
             self._ready.popitem(last=False)
         count = get_num_threads()
@@ -256,12 +264,12 @@ def _holds(known: Sequence[tuple[str, bytes]], arrays: Mapping[str, Array]) -> b
 
 
 def without_memory(dtype: DType, shape: tuple[int, ...]) -> Array:
-    """An array of a type and shape for which there is no memory."""
+    """Return an array of a type and shape that occupies no memory."""
     return np.broadcast_to(np.empty((), numpy_dtype(dtype)), shape)
 
 
 def _refused(model: str, graph: Graph, failed: CheckFailed) -> ArgumentValueError:
-    """The error of a run in which a node met elements that are no subscripts of what they are to subscript."""
+    """Return the error of a run in which a node met elements that are out of range as subscripts."""
     if not isinstance(failed, StepFailed):
         raise InternalError(f"a check of model '{model}' fails, and nobody knows of which node")
     from opgen.graph.ir.bound import bound

@@ -1,9 +1,9 @@
-"""Programs of a model that some process made before: they start without the model being read, resolved or planned.
+"""Serialised programs of a model: another process starts without reading, resolving or planning the model.
 
-A record has all that a run takes: the entry, the kernels, and where the arrays lie that they read (small ones are in
-it, others have files of their own, `opgen.runtime.memory.mapped`, shared by all records that read the same).  It is
-kept under everything that decides what it is: the model (`identity`), the types and shapes of its inputs, the elements
-that decide about shapes, opgen's own source, the machine, and the algorithms that are wanted.
+A record has all that a run needs: the entry, the kernels, and the arrays that they read.  Small arrays are in the
+record; others have files of their own (`opgen.runtime.memory.mapped`), shared by all records that read the same.  Its
+key covers all that determines it: the model (`identity`), the types and shapes of its inputs, the elements that decide
+about shapes, opgen's own source, the machine, and the requested algorithms.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _Row:
 
 @dataclass(frozen=True)
 class Record:
-    """A program.  `kernels` are the keys, symbols and object codes, and what each was made from."""
+    """A serialised program; `kernels` are their keys, symbols, object codes and origins."""
 
     runnable: Runnable
     steps: tuple[NodeStep, ...]
@@ -55,7 +55,7 @@ class Record:
     rows: tuple[_Row | None, ...]
 
     def loaded(self, pool: ArenaPool, store: Store, program: Callable[[], Program]) -> LoadedProgram | None:
-        """The program ready to run; None if some array is gone.  `program` gives what it was made of."""
+        """Return the program ready to run; None if some array is gone.  `program` returns its source."""
         rows: list[Row] = []
         for row in self.rows:
             held = None if row is None else _held(row, store)
@@ -68,14 +68,16 @@ class Record:
 
 @dataclass(frozen=True)
 class _Decided:
-    """That the elements of some inputs decide about shapes: of which ones, for each program in turn."""
+    """Marker that the elements of some inputs decide about shapes; `by` has their names, for each program in turn."""
 
     by: tuple[tuple[str, ...], ...]
 
 
 class Recall:
-    """The records of one model.  `identity` tells it from all others: by its content, and by what reads it.  `changed`
-    names what of this is not any more as it was then: no program is kept that may be made of that.
+    """Serialised programs of one model.
+
+    `identity` is unique to the model's content and its reader.  `changed` names the parts of these that have changed
+    since then: programs that may be made from those are not kept.
     """
 
     def __init__(self, identity: str, changed: Callable[[], Sequence[str]]) -> None:
@@ -85,7 +87,7 @@ class Recall:
     def take(
         self, kinds: Mapping[str, Kind], given: Mapping[str, Array], way: Way
     ) -> tuple[Record, Mapping[str, Array]] | None:
-        """The record for inputs of some kinds, and the elements that it is for, which are among those `given`."""
+        """Return the record for inputs of some kinds, and the elements that it is for, which are some of `given`."""
         found = pickled.take(self._key(kinds, {}, way), object)
         if isinstance(found, Record):
             return found, {}
@@ -123,7 +125,7 @@ class Recall:
 
 
 def kept_row(key: str, array: Array) -> _Row | None:
-    """An array, kept; None if that cannot be."""
+    """Store an array and return its row; None if that is impossible."""
     dtype = dtype_of(array)
     if dtype is None:
         return None
@@ -133,7 +135,7 @@ def kept_row(key: str, array: Array) -> _Row | None:
 
 
 def _held(row: _Row, store: Store) -> Held | None:
-    """An array of a record, shared by all programs that read it."""
+    """Return an array of a record, shared by all programs that read it."""
 
     def found() -> list[Array]:
         if row.elements is None:

@@ -1,4 +1,4 @@
-"""Results of models that are not written where the caller wants them: copied there."""
+"""Copies of results of models that were not written straight to the caller's arrays."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from opgen.graph.ir.values import Array
 
 
 def own(results: Sequence[Array], given: Sequence[Array]) -> tuple[Array, ...]:
-    """The results, copied where they are what the caller gave, or one is another, or is not to be written to."""
+    """Return the results, copied where they are the caller's arrays, another result, or read-only."""
     found: list[Array] = []
     for result in results:
         shared = any(np.may_share_memory(result, other) for other in (*given, *found))
@@ -21,7 +21,7 @@ def own(results: Sequence[Array], given: Sequence[Array]) -> tuple[Array, ...]:
 
 
 def into(model: str, names: Sequence[str], results: tuple[Array, ...], out: object) -> tuple[Array, ...]:
-    """The results in the arrays that the caller gives for them (one, or as many as there are results), if any."""
+    """Return the results in the caller's arrays for them (one, or as many as there are results), if there are any."""
     if out is None:
         return results
     if len(results) == 1 and not isinstance(out, list | tuple):

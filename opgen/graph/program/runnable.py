@@ -1,4 +1,4 @@
-"""What is to be known of a program to run it, and nothing of what it is made of."""
+"""The part of a program that a run needs, without its source."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ ENTRY = "opgen_program"
 
 @dataclass(frozen=True)
 class NodeStep:
-    """A launch of an entry, for people: the name of its node and of the op, the number of its kernel, and whether
-    threads share its work.
+    """A launch of an entry, for people.
+
+    It has the names of its node and op, the number of its kernel, and whether threads share its work.
     """
 
     node: str
@@ -25,12 +26,13 @@ class NodeStep:
 
 @dataclass(frozen=True)
 class Runnable:
-    """`inputs`, `weights` (constants) and `outputs` as the caller knows them; `nodes` tells for each launch of the
-    entry, whose object code is `code`, the node whose kernel it is, by number.  `arena` are the bytes that a run takes,
-    `part` those that each thread needs behind them; `bound` is the largest sum of bytes needed at one step.
+    """The part of a program that a run needs.
 
-    `in_place` are by node the positions of operands, each with that of the result that is written over it; without them
-    `arena` would be `apart`.
+    `inputs`, `weights` (constants) and `outputs` are as the caller knows them.  `nodes` has for each launch of the
+    entry the number of its node; `code` is the entry's object code.  `arena` is the number of bytes that a run takes,
+    `part` the bytes behind them for each thread.  `bound` is the largest sum of bytes needed at one step.  `in_place`
+    has by node the positions of operands, each with that of the result that is written over it; without them `arena`
+    would be `apart`.
     """
 
     name: str
@@ -46,5 +48,5 @@ class Runnable:
     code: bytes
 
     def arena_bytes(self, threads: int) -> int:
-        """The bytes of the arena of a run by so many threads."""
+        """Return the bytes of the arena of a run with this number of threads."""
         return self.arena + threads * self.part

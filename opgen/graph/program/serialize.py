@@ -1,4 +1,4 @@
-"""Records of programs that were made, for other processes (`opgen.graph.program.records`)."""
+"""Serialisation of programs, for other processes (`opgen.graph.program.records`)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from opgen.graph.program.runnable import Runnable
 from opgen.graph.program.weights import array_of
 
 SHARE = 2
-"""The arrays of a program are kept if they take at most this part of what the cache may hold."""
+"""Divisor of the cache's capacity: the arrays of a program are kept if they fit into this share."""
 
 
 def record(loaded: LoadedProgram, graph: Graph) -> Record | None:
-    """A program, its arrays kept; None if they cannot be, or take too much room."""
+    """Return the record of a program, with its arrays stored; None if they cannot be stored or are too large."""
     program, held = loaded.program, cache.default()
     total = sum(a.nbytes for a in map(array_of, loaded.rows) if a is not None)
     if held.path is None or total * SHARE > held.limit:
@@ -36,7 +36,7 @@ def record(loaded: LoadedProgram, graph: Graph) -> Record | None:
 
 
 def _row_keys(program: Program, graph: Graph) -> Iterator[str]:
-    """A key for each row of the entry's table: by the elements that it is made of, and how."""
+    """Yield a key for each row of the entry's table: by its source elements, and how it is made from them."""
     digests = [c.data.digest for c in graph.constants]
     for digest in digests:
         yield cache.key_of({"array": "as it is", "of": digest})

@@ -1,4 +1,4 @@
-"""How long each step of a program takes by one thread."""
+"""Time of each step of a program on one thread."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from opgen.runtime.memory.buffers import empty_aligned
 
 @dataclass(frozen=True)
 class Taken:
-    """Seconds of a program by one thread: `steps` has the least of each step, `whole` is the median of all runs."""
+    """Seconds of a program on one thread: `steps` has the least of each step, `whole` is the median of all runs."""
 
     steps: Sequence[float]
     whole: float
 
 
 def step_seconds(loaded: LoadedProgram, inputs: Mapping[str, Array], runs: int = 5) -> Taken:
-    """Measure a program in some runs by one thread, after one that warms the caches."""
+    """Measure a program in some runs on one thread, after one that warms the caches."""
     program = loaded.runnable
     tensors = [np.ascontiguousarray(inputs[v.name]) for v in program.inputs]
     tensors += [empty_aligned(v.shape, v.dtype) for v in program.outputs]

@@ -1,4 +1,4 @@
-"""Constants as programs read them, shared by all programs of a model: one copy, as long as one of them needs it."""
+"""Weight store: constants as programs read them, one copy for all programs of a model while one of them needs it."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from opgen.runtime.memory.address import address
 
 @dataclass(eq=False)
 class Held:
-    """What was made of some arrays, and these, so that no others take their place in memory."""
+    """Arrays made from some source arrays; it keeps the sources alive, so that their addresses are not reused."""
 
     sources: tuple[Array, ...]
     made: tuple[Array, ...]
 
 
 Row: TypeAlias = "tuple[Held, int] | None"
-"""A row of the table of a program's entry: one of the arrays that are held; None for what no kernel reads."""
+"""A row of the table of a program's entry: one of the held arrays; None if no kernel reads it."""
 
 
 def array_of(row: Row) -> Array | None:
-    """The array of a row."""
+    """Return the array of a row."""
     return None if row is None else row[0].made[row[1]]
 
 
 Key: TypeAlias = "tuple[str, tuple[tuple[int, str, tuple[int, ...]], ...]]"
-"""How it is made, and the place, type and shape of each source."""
+"""The way that it is made, and the address, type and shape of each source."""
 
 
 class Store:
-    """What was made of arrays that nobody writes to, by the way it is made and which they are."""
+    """Weight store: arrays made from read-only arrays, by how they are made and from which."""
 
     def __init__(self) -> None:
         self._held: WeakValueDictionary[Key, Held] = WeakValueDictionary()
 
     def of(self, way: str, sources: Sequence[Array], make: Callable[[], Sequence[Array]]) -> Held:
-        """What is made of the arrays in a way: made now, unless somebody still holds it."""
+        """Return the arrays made from the sources in a given way: made now, unless they are still alive."""
         key = (way, tuple((address(a), a.dtype.str, a.shape) for a in sources))
         found = self._held.get(key)
         if found is None:
