@@ -1,1 +1,1 @@
-"""The automatic scheduler: from the structure of a loop nest to a list of primitives."""
+"""Automatic scheduler: from the structure of a loop nest to a list of primitives."""

@@ -40,7 +40,7 @@ class CpuNest:
         return self._chosen(registry.STEPS)
 
     def _chosen(self, kinds: Sequence[Kind], along: str | None = None) -> bool:
-        nest = nest_of(self.trial.kernel, *self.nest.names)  # as it is now: what it reads may have been packed since
+        nest = nest_of(self.trial.kernel, *self.nest.names)  # current: operands may have been packed since
         return Chooser(nest, self.trial, self.machine, self._schedule, kinds, along).run()
 
     def _schedule(self, trial: Trial, nest: Nest, among: Among = "all") -> bool:

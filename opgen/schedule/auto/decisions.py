@@ -28,7 +28,7 @@ class Decisions:
     """The choices and their alternatives, once the kernel is scheduled, if they are to be reported."""
 
     def choose(self, candidates: Sequence[T]) -> T:
-        """Return one of the candidates, the first of which is the scheduler's own choice."""
+        """Return one of the candidates; the first is the scheduler's own choice."""
         number, last = len(self.options), len(candidates) - 1
         self.options.append(len(candidates))
         return candidates[min(self.path[number], last) if number < len(self.path) else 0]

@@ -13,8 +13,8 @@ class Design:
     """Steps of a schedule as code.
 
     `take` takes the steps in `trial`, the design's own fork of the scheduling context's trial.  It returns True if they
-    were legal, and is called at most once.  A late design (`otherwise`) is tried only if there is no other plan; an
-    example is one for sizes at which other plans are known to be faster.
+    were legal, and is called at most once.  A late design (`otherwise`) is tried only if no other plan is legal.  An
+    example is a design for sizes at which other plans are known to be faster.
     """
 
     kind: str

@@ -80,7 +80,7 @@ def _apart(nest: Nest, loop: str, term: str, trial: Trial) -> bool:
     terms, sums = [s.var for s in nest.inner_loops], trial.fresh(f"{nest.results[0].buffer}_{term}")
     following = [e for e in nest.summed if depends(e.indices, term)]
     shared = {e.buffer: e for e in nest.summed if e not in following and depends(e.indices, loop)}
-    for name, read in shared.items():  # rows of neighbours, as all else is read
+    for name, read in shared.items():  # rows of neighbours, like the other reads
         around = [n for n in nest.names if n != loop and depends(read.indices, n)]
         if not trial.take(Tabulate(name, (*around, loop, term), trial.fresh(f"{name}_{term}"), join=True)):
             return False

@@ -70,8 +70,8 @@ class Nest:
     def summed(self) -> tuple[Load, ...]:
         """Return those of the outside loads that the core's loops repeat: the terms of a sum.
 
-        Operands that are applied to the sum, such as a bias or a residue, are left out.  If there are no loops, all
-        loads are returned.
+        Operands that are applied to the sum, such as a bias or a residue, are left out.  Without loops, all loads are
+        returned.
         """
         repeated = {e for s in self.inner_loops for e in loads(s)}
         return tuple(e for e in self.outside_loads if e in repeated or not repeated)
@@ -146,7 +146,7 @@ def nest_around(kernel: Kernel, loop: str) -> Nest | None:
 
 
 def loops_at(kernel: Kernel, s: For) -> Nest:
-    """Return a loop and those directly inside it, whatever the last one holds."""
+    """Return a loop and those directly inside it; the last one may hold anything."""
     return _nest(s, _shapes(kernel))
 
 
@@ -393,12 +393,12 @@ def loops_of_reuse(nest: Nest, vector: str) -> list[str]:
 
 
 def touched_bytes(nest: Nest) -> int:
-    """Return the bytes that a loop nest reads and writes, as far as they are known."""
+    """Return the bytes that a loop nest reads and writes; unknown dimensions are left out."""
     return _known_bytes(nest, (*nest.outside_loads, *nest.results))
 
 
 def read_bytes(nest: Nest) -> int:
-    """Return the bytes that a loop nest reads, as far as they are known."""
+    """Return the bytes that a loop nest reads; unknown dimensions are left out."""
     return _known_bytes(nest, nest.outside_loads)
 
 

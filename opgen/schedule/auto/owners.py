@@ -1,4 +1,4 @@
-"""Partition of a loop among threads: each owns a contiguous range, whatever order other loops have."""
+"""Partition of a loop among threads: each owns a contiguous range, for any order of the other loops."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ Handle: TypeAlias = str
 class Cut:
     """A loop, or a piece of one, cut into pieces of `size`.
 
-    `apart` lists the peeled iterations: so many of the first, or of the last if negative.
+    `apart` lists the peeled iterations: n of the first, or -n of the last.
     """
 
     loop: Handle
@@ -62,8 +62,8 @@ class Carried:
 class Skewed:
     """A loop of the sum that runs over `term + factor*inner` instead, if that is legal.
 
-    It then runs over the elements that are read, each of which serves all results along `inner`.  Its handle is that of
-    the loop that replaces it.
+    It then runs over the elements that are read; each serves all results along `inner`.  Its handle is that of the loop
+    that replaces it.
     """
 
     term: Handle
@@ -90,7 +90,7 @@ class Ahead:
 class Ends:
     """A loop that conditions depend on.
 
-    So many of its first iterations, or of its last if negative, are peeled; without a number it is unrolled.
+    `at` lists the peeled iterations: n of the first, or -n of the last.  If it is empty, the loop is unrolled.
     """
 
     loop: Handle
@@ -130,9 +130,9 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Running:
-    """The steps of a running sum in vectors of `lanes`, each of which is summed in registers.
+    """The steps of a running sum in vectors of `lanes`; each vector is summed in registers.
 
-    If `block` is not 0, the steps are in blocks of so many (handle `step.o`), each of which knows the sum before it.
+    If `block` is not 0, the steps are in blocks of `block` (handle `step.o`); each block knows the sum before it.
     """
 
     step: Handle
@@ -149,8 +149,8 @@ class Operand:
 
     A `copy` is of the whole buffer.  A `panel` holds the elements that one iteration of `at` accesses, with its
     dimensions in `order`.  A `moved` copy was made before, and moves to `at`.  The copy is made in transposed squares,
-    or in rows of vectors of `lanes`, each where the loop `filled` first reads it, if there is such a loop.  With `wide`
-    it has the type that is computed with.  Its name ends in `ending`.
+    or in rows of vectors of `lanes`.  If there is a loop `filled`, each row is made where that loop first reads it.
+    With `wide` the copy has the type that is computed with.  Its name ends in `ending`.
     """
 
     buffer: str
@@ -195,12 +195,12 @@ class Plan:
 
     `joins` are loops made of two, in that order.  `order` holds the loops outside of the sum's, outermost first,
     without the lanes.  `terms` are the loops of the sum and those between them, some of them `unrolled`.  `regrouped`
-    loops of the sum go inside others that they hold.  `tile` holds the unrolled loops inside of the terms, and
-    `matrix`, inside of these, the rows, columns and terms of a tile for a matrix unit.  `squares` are two pieces of the
-    same size that are transposed in registers.  `threads` are loops that threads share, fused as far as they are
-    independent.  `merged` are the loops of preceding loop nests, each of whose iterations is followed by that of the
-    outermost loop.  `ends` are peeled or unrolled for conditions, each if that is legal.  A late plan (`otherwise`) is
-    tried only if there are no others.
+    loops of the sum go inside others that they hold.  `tile` holds the unrolled loops inside of the terms.  Inside of
+    these, `matrix` holds the rows, columns and terms of a tile for a matrix unit.  `squares` are two pieces of the same
+    size that are transposed in registers.  `threads` are loops that threads share, fused if they are independent.
+    `merged` are the loops of preceding loop nests, each of whose iterations is followed by that of the outermost loop.
+    `ends` are peeled or unrolled for conditions, each if that is legal.  A late plan (`otherwise`) is tried only if no
+    other is legal.
     """
 
     kind: str

@@ -1,4 +1,4 @@
-"""Estimated cost of a scheduled loop nest, from its loops: the one measure by which plans of all kinds are compared.
+"""Estimated cost of a scheduled loop nest, from its loops: the one measure that compares plans of all kinds.
 
 It is computed on the loop IR after the steps, so it prices the plan of any kind, of a search, or of a person.  Parts
 that the steps left unchanged cost the same in all plans and are left out.

@@ -140,9 +140,9 @@ class _Realiser:
     def _arrange(self) -> None:
         """Join, cut and reorder loops.
 
-        Overlapping or peeled tiles cannot be moved any more.  Before they are made, loops are brought into their order
-        and results are transposed, because it is not known afterwards that a result is written as a whole.  Carried
-        loops are moved outside while there is still a single loop to move them around.
+        Overlapping or peeled tiles cannot be moved any more, and results are then no longer known to be written as a
+        whole.  Loops are therefore brought into their order, and results transposed, before such tiles are made.
+        Carried loops are moved outside while there is still a single loop to move them around.
         """
         apart, plan = any(c.apart for c in self.plan.cuts), self.plan
         for handle in plan.joins:
@@ -197,7 +197,7 @@ class _Realiser:
             self._loops[at : at + 1] = [cut.outer, cut.inner]
 
     def _sorted(self) -> None:
-        """Bring the loops over results, as far as they are cut now, into the order of the plan."""
+        """Bring the loops over results, cut or not, into the order of the plan."""
         wanted = [*self.plan.order, *self.plan.terms, *self.plan.tile, *(self.plan.squares or ())]
         wanted += [self.plan.lanes] if self.plan.lanes is not None else []
         places = {n: i for i, n in reversed([*enumerate(wanted)])}

@@ -56,7 +56,7 @@ def _parted(kernel: Kernel, loop: str) -> Parted | None:
 
 
 def _saved(found: Parted) -> float:
-    """Return the factor by which multiplications take longer without separation; 0 if a size is not known."""
+    """Return how many times longer the multiplications take without separation; 0 if a size is not known."""
     read = found.read("")
     results, along = [s.var for s in found.around], [n for n, _, _ in found.along]
     one = [s.stop for s in found.around]

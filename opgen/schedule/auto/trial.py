@@ -136,7 +136,7 @@ class Trial:
     def fused_prefix(self, loops: Sequence[str], first: Callable[[str], Step]) -> bool:
         """Take `first` (parallel, bind) for the outermost loop, and fuse the next ones into it.
 
-        Loops are fused as far as they are independent and perfectly nested.  Return False if `first` is illegal.
+        Fusion stops at the first loop that is not independent or perfectly nested.  Return False if `first` is illegal.
         """
         if not loops or not self.take(first(loops[0])):
             return False

@@ -1,4 +1,4 @@
-"""Sizes of arrays, as far as they are known, and the floating-point operations of an expression."""
+"""Sizes of arrays, if known, and the floating-point operations of an expression."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Estimated traffic of a loop nest between the levels of memory, by which loop nests are compared.
+"""Estimated traffic of a loop nest between the levels of memory, used to compare loop nests.
 
 Each access is affine in the loops.  The loops inside some point of the loop nest therefore touch a region: rows of
 equal size, at equal distances.  A loop that an access does not follow finds the region again in a cache if everything
@@ -16,7 +16,7 @@ from opgen.schedule.cost.calibration import KEPT, LINE, PAGE
 
 
 class Loop(NamedTuple):
-    """A loop of `extent` iterations, each of which advances the original loop `base` by `steps`."""
+    """A loop of `extent` iterations; each advances the original loop `base` by `steps`."""
 
     base: str
     extent: int

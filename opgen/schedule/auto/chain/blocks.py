@@ -19,7 +19,7 @@ from opgen.schedule.steps import ComputeAt, Parallel, Split, Step
 
 
 class _Chosen(NamedTuple):
-    """The best blocks: `gain` in seconds of memory time, a loop and its iterations per block, the moved
+    """The best blocks: `gain` in seconds of memory time, the loop to cut and its iterations, the moved
     intermediates.
     """
 
@@ -51,7 +51,7 @@ class Blocks:
     def _chosen(self) -> _Chosen:
         """Return the best blocks.
 
-        Each number of outer loops is tried, with the intermediates that follow at least so many.
+        Each number of outer loops is tried, with the intermediates that follow at least that number.
         """
         found = _Chosen(0, None, ())
         for depth in sorted(set(self._movable.values())):

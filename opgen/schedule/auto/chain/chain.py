@@ -108,7 +108,8 @@ def _blocks(nest: Nest, sources: Sources, machine: Machine) -> Blocks:
 
 @dataclass(frozen=True)
 class _Find:
-    """Search for a loop nest by its loops, some of which survive splitting, or else by the intermediate that it writes.
+    """Search for a loop nest by its loops, not all of which splitting removes, or else by the intermediate that it
+    writes.
 
     The latter is needed if a sum was divided, and another loop nest adds up its parts.  The result is None if the loop
     nest is gone: for one element no loop is left.

@@ -69,7 +69,9 @@ class RowChain:
             left = {loop.var for loop in loops_in(trial.kernel.body)}
             if own and own[-1] in left:
                 alone(trial.nest(own[-1]))
-            elif not own and nest is not self.last:  # a loop of which a row takes one place is none within it
+            elif (
+                not own and nest is not self.last
+            ):  # its only loop is over rows, so nothing is left to schedule in a row
                 self._summed(nest, trial)
         return True
 

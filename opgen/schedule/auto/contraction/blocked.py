@@ -24,7 +24,7 @@ class Blocks:
     """Decisions about such a product.
 
     `tiled` is the loop over positions that is tiled, and `between` holds those between blocks of vectors and its tiles.
-    `carried` are loops of the sum; if `block` is not 0, the first of its other `terms` has blocks of so many
+    `carried` are loops of the sum.  If `block` is not 0, the first of its other `terms` has blocks of `block`
     iterations.  The next part of each buffer in `ahead` is prefetched.  `crosswise` results are transposed.
     """
 

@@ -231,7 +231,8 @@ class Contraction(LaneNest):
     def _ends(self) -> tuple[Ends, ...]:
         """Return the ends for conditions on positions: tap loops are unrolled, first and last tiles peeled.
 
-        The taps of a phase are tested once a tile: unrolling them is no faster, and much code for large strides.
+        The taps of a phase are tested once a tile.  Unrolling them would be no faster, and for large strides produce
+        much code.
         """
         positions = [n for n in self.tile if n != self.vector]
         speaking = [*positions, *self.phases.quotients, *self.phases.quotients.values(), *self.phases.remainders]

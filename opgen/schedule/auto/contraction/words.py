@@ -41,7 +41,7 @@ def as_words(site: Site, machine: Machine, loop: str) -> Prepared | None:
 
 @dataclass(frozen=True)
 class Factor:
-    """A factor of which several terms are taken at once.
+    """A factor with several terms taken at once.
 
     It is read without a copy if `in_place` allows it and that is legal, else from a copy with its dimensions in
     `order`.

@@ -92,8 +92,8 @@ def panelled_across(trial: Trial, marks: Marks, vector: str, machine: Machine) -
 def panelled_around(trial: Trial, marks: Marks, vector: str, machine: Machine) -> bool:
     """Replace the copy of a large input by panels around a loop nest that makes an intermediate in blocks.
 
-    There is a panel for each iteration of a loop: the innermost whose panels copy little twice.  Return False if there
-    is no such loop, or the second cache does not hold the panels.
+    There is a panel for each iteration of a loop: the innermost whose panels copy little twice.  Return False if no
+    loop qualifies, or the second cache does not hold the panels.
     """
     around = nest_around(marks.kernel, vector)
     pack = next(s for s in trial.steps[marks.before : marks.packed] if isinstance(s, Pack))

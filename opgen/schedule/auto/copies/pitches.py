@@ -1,8 +1,8 @@
 """Pitches of an intermediate's dimensions, chosen so that its parts do not conflict in few sets of a cache.
 
-A transform writes many results at each place, at distances given by the intermediate's inner dimensions, and a tile
-reads a few elements of each of many rows.  At powers of two all of these share a few sets, and exceed their ways.  A
-little padding along a dimension spreads them.
+A transform writes many results at each place, at distances given by the intermediate's inner dimensions.  A tile reads
+a few elements of each of many rows.  At powers of two all of these share a few sets, and exceed their ways.  A little
+padding along a dimension spreads them.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def pack_shared(nest: Nest, vector: str, trial: Trial, vector_bytes: int) -> Nes
         if not several and not 0 < USES_NOT_SUMMED * elements(nest, load.buffer) <= reads:
             continue
         axis = own_axis(load, vector)
-        known = load.buffer in {i.name for i in trial.kernel.inputs}  # and not yet the copy: a buffer is packed once
+        known = load.buffer in {i.name for i in trial.kernel.inputs}  # not a copy: a buffer is packed once
         if known and axis is not None and axis != len(load.indices) - 1 and trial.nest(vector).reads(load.buffer):
             _pack(load.buffer, axis, vector_bytes, trial)
     return trial.nest(vector)

@@ -1,7 +1,7 @@
 """Borders of a loop nest: the conditions that keep taps inside, by the sizes that decide them.
 
-Along a dimension, positions and taps meet in `position * stride + tap * dilation - offset`, which must be inside the
-input (forward), or in its inverse `(position + offset - tap * dilation) / stride` (backward).  The larger of the two
+Along a dimension, positions and taps meet in `position * stride + tap * dilation - offset` (forward), or in its inverse
+`(position + offset - tap * dilation) / stride` (backward).  This place must be inside the input.  The larger of the two
 sizes is about `stride` times the smaller one.  If their exact relation and the offset are known, the first and the last
 tile know which taps to leave out, for all sizes.
 """

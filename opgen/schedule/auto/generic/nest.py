@@ -87,7 +87,7 @@ class GenericNest(LaneNest):
     def _versions(self) -> Iterator[Chosen]:
         at_borders, phases, window = borders(self.nest), self.nest.phases, self.roles.is_window
         if not set(phases) <= set(at_borders) or (phases and self._taps > OPEN_UNROLLED):
-            return  # nothing would decide the phases
+            return  # phases would remain undecided
         tile = next((n for n in self._reused if self.nest.extent(n) is None), None)
         if set(self.roles.terms) & set(at_borders) and (tile is None or window):
             for condition, chosen in _bordered(at_borders):

@@ -1,1 +1,1 @@
-"""Reductions in which every read depends on the lanes, and neighbours share what they read."""
+"""Reductions in which every read depends on the lanes, and neighbours share reads."""
