@@ -113,7 +113,7 @@ class Trace:
 
     @property
     def symbols(self) -> tuple[Traced, ...]:
-        """The inputs."""
+        """Return the inputs as symbols."""
         return tuple(Traced(self, v) for v in self.inputs)
 
     def call(
@@ -186,7 +186,7 @@ class Trace:
         return symbol.value
 
     def kind_of(self, given: object) -> Kind:
-        """The type and shape of a symbol or an array."""
+        """Return the type and shape of a symbol or an array."""
         found = self.value(given) if isinstance(given, Symbol) else self.constant(np.asarray(given)).value
         return found.dtype, found.shape
 

@@ -38,5 +38,5 @@ TAKEN, JOINED = "OneSlice", "Joined"
 
 @cache
 def module() -> Module:
-    """The spec."""
+    """Return the spec."""
     return load_text(_TEXT.format(taken=TAKEN, joined=JOINED, types=", ".join(DTYPES)), "slices.op")

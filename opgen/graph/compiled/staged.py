@@ -87,7 +87,7 @@ class StagedModel(CompiledModel):
         self._apart: Part | None = None
         self._taking: dict[tuple[str, ...], StagedModel] = {}
         self.again: tuple[Callable[..., StagedModel], tuple[object, ...]] | None = None
-        """A function, and what it makes the model of in another process; None if that cannot be."""
+        """A function and its arguments that make the model again in another process; None if that is impossible."""
 
     def __reduce__(self) -> tuple[Callable[..., StagedModel], tuple[object, ...]]:
         """Return the source of the model: another process compiles it, and finds its kernels in the cache."""

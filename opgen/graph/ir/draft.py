@@ -14,15 +14,15 @@ class GraphView(Protocol):
 
     @property
     def value(self) -> Mapping[str, Value]:
-        """Every value by its name."""
+        """Return every value by its name."""
 
     @property
     def constant(self) -> Mapping[str, Constant]:
-        """The constants by name."""
+        """Return the constants by name."""
 
     @property
     def node(self) -> Mapping[str, Node]:
-        """The nodes by name."""
+        """Return the nodes by name."""
 
 
 class Draft:
@@ -85,7 +85,7 @@ class Draft:
 
 
 def _counts(nodes: Sequence[Node]) -> dict[str, int]:
-    """Number of times that each node is among some, by its name."""
+    """Return the number of times that each node is among some, by its name."""
     found: dict[str, int] = {}
     for node in nodes:
         found[node.name] = found.get(node.name, 0) + 1

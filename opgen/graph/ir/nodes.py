@@ -93,9 +93,9 @@ class Node:
     """A call of an op.
 
     `inputs` are the names of values, one for each tensor among the op's inputs, in its order; `outputs` likewise.
-    `types` binds the op's type variables, in its order.  `attributes` has a value for each of its attributes, in its
-    order, and then for each of its `sizes` inputs, by name (lists flat and in the caller's order).  `origin` says
-    where the node came from, for messages and reports.  `opgen.graph.ir.bound` makes nodes.
+    `types` binds the op's type variables, in its order.  `attributes` has a value for each of the op's attributes, in
+    its order, then for each of its `sizes` inputs, by name.  Lists are flat and in the caller's order.  `origin` is the
+    node's place in the source, for messages and reports.  `opgen.graph.ir.bound` makes nodes.
     """
 
     name: str

@@ -63,7 +63,7 @@ class LoadedProgram:
 
     @property
     def kernels(self) -> int:
-        """Number of different kernels that it runs."""
+        """Return the number of different kernels that it runs."""
         return len(self.codes)
 
     @property
