@@ -18,7 +18,7 @@ from opgen.schedule.steps import Split, Stream, Widen
 def non_temporal_results(site: Site, row: int | None, tile: int, machine: Machine) -> tuple[Result, ...]:
     """Return the results that are stored non-temporally, if they and the reads exceed the last cache.
 
-    Rows of `row` results must be whole lines, and a tile must store whole lines at once.
+    Rows of `row` results must be whole lines.  Of a narrow type, a tile must store whole lines at once.
     """
     nest, line, kernel = site.nest, machine.l1.line, site.trial.kernel
     types = {s.value.type.dtype for s in nest.results}

@@ -69,9 +69,7 @@ class RowChain:
             left = {loop.var for loop in loops_in(trial.kernel.body)}
             if own and own[-1] in left:
                 alone(trial.nest(own[-1]))
-            elif (
-                not own and nest is not self.last
-            ):  # its only loop is over rows, so nothing is left to schedule in a row
+            elif not own and nest is not self.last:  # within a row only its sum is left
                 self._summed(nest, trial)
         return True
 
