@@ -1,7 +1,7 @@
 """The gradient of a graph, in reverse mode: from the results back, each node by the gradients of its op.
 
-The contributions of a value's readers are added up, then passed on to the inputs of the node that made the value. Types
-alone decide which values are differentiated: only floats have gradients.
+The contributions of a value's readers are added up, then passed on to the inputs of the node that made the value.
+Types alone decide which values are differentiated: only floats have gradients.
 """
 
 from __future__ import annotations

@@ -74,10 +74,10 @@ class Repeat:
     - the `states`, which before the first run are the values of these names;
     - slices of the values that `sliced` names.
 
-    A run returns, in order, the condition of the next run (if runs are counted), the states after the run, and the
-    slices to join as `joined` says.  Without a `condition` for the first run, the condition that a run returns is
-    ignored. The results of the whole are the last states and the joined tensors.  Runs that are not counted are as many
-    as there are slices.
+    A run returns, in order, the condition of the next run (if runs are counted), the states after it, and the slices to
+    join as `joined` says.  Without a `condition` for the first run, the condition that a run returns is ignored.  The
+    results of the whole are the last states and the joined tensors.  Runs that are not counted are as many as there are
+    slices.
     """
 
     name: str

@@ -71,7 +71,7 @@ class StagedModel(CompiledModel):
         """Make a model from `resolve`, which returns the graph before all passes.
 
         `outline` is the model's interface.  `model` returns the source model; it runs in parts where it is not one
-        program. `by_floats` is that of `Programs`.
+        program.  `by_floats` is that of `Programs`.
         """
 
         def prepare(kinds: Mapping[str, Kind], known: Mapping[str, Array]) -> Passed:
@@ -206,7 +206,7 @@ class StagedModel(CompiledModel):
     def explain(self, times: bool = False, inputs: Mapping[str, Array] | None = None) -> str:
         """Return an explanation for the sizes of the last run: notes of passes, memory, and the nodes with their work.
 
-        With `times`, it has the time of each node on one thread, for these inputs or random ones. Raises UserError if
+        With `times`, it has the time of each node on one thread, for these inputs or random ones.  Raises UserError if
         the model has not run yet.
         """
         self._require_run()

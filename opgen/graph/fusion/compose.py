@@ -31,7 +31,7 @@ _NAME = 60
 
 
 def compose(graph: GraphView, nodes: Sequence[Node], outside: Collection[str], inlined: Collection[str] = ()) -> Node:
-    """Return one node for several, in the order of the graph; `outside` are the values that other nodes need.
+    """Return one node for several, in the order of the graph; `outside` are the values needed outside the group.
 
     Values that are `inlined` are recomputed wherever they are read, as far as that changes nothing, and not stored.
     Raises CannotComposeError if such an op cannot exist.

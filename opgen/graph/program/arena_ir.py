@@ -1,14 +1,16 @@
 """Arenas for concurrent runs, and the function by which the launcher runs a program, in LLVM IR.
 
 `i32 opgen_program_run(ptr words)` runs a program as if it were a kernel.  Words 0 and 1 are those of any kernel
-(`opgen.runtime.native.words`).  Word 2 is the address of a record, and the addresses of inputs and outputs follow. It
+(`opgen.runtime.native.words`).  Word 2 is the address of a record, and the addresses of inputs and outputs follow.  It
 takes an arena of the pool for the run.  Its status is that of the entry, or NO_ARENA if no free arena is large enough;
 then nothing has happened.
 
-A pool has SLOTS slots of a cache line each: 1 while it is in use, the address of an arena, its bytes. `i64
-opgen_arena_take(ptr pool, i64 first, i64 end, i64 bytes)` takes a slot with at least so many bytes.  It searches from
-`first` up to but not including `end` (at least one slot), and returns the slot's number or -1. `void
-opgen_arena_give(ptr pool, i64 slot)` returns the slot.
+A pool has SLOTS slots of a cache line each: 1 while it is in use, the address of an arena, its bytes.
+
+`i64 opgen_arena_take(ptr pool, i64 first, i64 end, i64 bytes)` takes a slot with at least `bytes` bytes.  It searches
+from `first` up to but not including `end` (at least one slot), and returns the slot's number or -1.
+
+`void opgen_arena_give(ptr pool, i64 slot)` returns the slot.
 """
 
 from __future__ import annotations

@@ -225,7 +225,7 @@ class _Preparing:
 
 
 class _Launched:
-    """A call, with the integers that its kernel takes as parameters."""
+    """A call, with the numbers that its kernel takes as parameters."""
 
     def __init__(self, call: Bound, code: KernelCode) -> None:
         self.code = code
