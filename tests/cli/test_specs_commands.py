@@ -18,7 +18,7 @@ bad.op:17:25: error[S012]: unknown tensor 'w'
  17 |   z[i] = alpha * x[i] + w[i]
     |                         ^
 
-2 errors
+2 errors; 'opgen explain S012' says more
 """
 
 
