@@ -130,7 +130,7 @@ def _calls(module: Module, library: Library, name: str, case: Case) -> tuple[Cal
 
 
 def _measure(calls: tuple[Callable[[], None], ...], seconds: float) -> list[float]:
-    """The best time of each call, in turns; each is made once more before it is timed, so that its data is near."""
+    """Return the best time of each call, in turns; each runs once more before it is timed, to warm its data."""
     times: list[list[float]] = [[] for _ in calls]
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or len(times[0]) < 5:

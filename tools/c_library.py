@@ -103,7 +103,7 @@ class Library:
     def call(
         self, op: OpSpec, inputs: Sequence[np.ndarray], attrs: Mapping[str, Sequence[int] | str], output: np.ndarray
     ) -> Callable[[], None]:
-        """A call ready to be made again and again; it raises RuntimeError with the library's message if it fails."""
+        """Return a call ready to be repeated; it raises RuntimeError with the library's message if it fails."""
         names = OpNames(op, self.prefix)
         given = self._attributes(op, names, attrs)
         tensors = [Tensor.of(a) for a in (*inputs, output)]

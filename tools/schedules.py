@@ -178,7 +178,7 @@ class Choices:
 
 
 def differences(base: Mapping[str, Mapping[str, str]], name: str, hashes: Mapping[str, str]) -> list[str]:
-    """The machines on which a row's schedule is another one than in `base`; those that `base` has not do not count."""
+    """Return the machines on which a row's schedule differs from `base`; those missing in `base` are skipped."""
     known = base.get(name, {})
     return [machine for machine, value in hashes.items() if known.get(machine, value) != value]
 

@@ -61,7 +61,7 @@ def _git(*words: str) -> int:
 
 
 def some_cases(count: int, seed: int, rows: str | None = None) -> list[Case]:
-    """As many calls of the benchmark's layers, by chance; of those that begin a line of `rows`, if there are any."""
+    """Return as many calls of the benchmark's layers, by chance; of those that begin a line of `rows`, if any."""
     everything = read_cases(LAYERS, Choice((1, 8), DIRECTIONS, FORMATS, DTYPES))
     if rows is not None:
         named = {line.partition(":")[0] for line in rows.splitlines()}

@@ -166,7 +166,7 @@ def _attribute(op: m.OpSpec, name: str, text: str) -> AttrArgument:
 
 
 def partial_call(op: m.OpSpec, option: str, parts: Sequence[str]) -> m.Specialization:
-    """The calls that `NAME=VALUE` parts describe: dimensions, attributes and type variables; the rest is open."""
+    """Return the calls of `NAME=VALUE` parts: dimensions, attributes and type variables; the rest is open."""
     words = {v.name: [t.name for t in v.allowed] for v in op.type_variables}
     words |= {a.name: list(a.values) for a in op.attrs if a.values}
     lists = {a.name: a.shape for a in op.attrs if a.shape}

@@ -184,7 +184,7 @@ def _sizes(written: Iterable[Path], suffixes: tuple[str, ...]) -> None:
 def _specials(
     module: Module, modules: Sequence[Module], texts: tuple[str, ...]
 ) -> Iterator[Special | tuple[str, Specialization]]:
-    """The calls of a module's ops that get kernels of their own; those of other modules' ops are left to these."""
+    """Yield the calls of a module's ops that get kernels of their own; other modules handle those of their ops."""
     known = {name for other in modules for name in _ops(other)}
     for text in texts:
         path = Path(text)

@@ -20,7 +20,7 @@ RESULTS = "results"
 
 
 def forms_of_each(modules: Sequence[m.Module], texts: Iterable[str]) -> list[list[str]]:
-    """The forms that each module is to have: those of its generic ops.  Raises UserError of one that no module has."""
+    """Return the forms of each module's generic ops.  Raises UserError for a form that no module has."""
     found: list[list[str]] = [[] for _ in modules]
     for text in _lines(texts):
         word = _word(text)

@@ -12,7 +12,7 @@ from opgen.diagnostics import UserError
 
 
 def repository() -> Path | None:
-    """The root of the checkout: the current directory or one above it, else where opgen itself was imported from."""
+    """Return the root of the checkout: the current directory or one above it, else that of the imported opgen."""
     here = Path.cwd()
     beside = Path(opgen.__file__).resolve().parent.parent
     return next((p for p in (here, *here.parents, beside) if is_checkout(p)), None)

@@ -144,7 +144,7 @@ def fma64(a: np.float64, b: np.float64, c: np.float64) -> np.float64:
 
 
 def _infinite_fma(x: float, y: float, z: float) -> float:
-    """The sum where an operand is infinite or no number; a finite product that overflows must not count as infinite."""
+    """Return the sum with an infinite or NaN operand; a finite product that overflows must not count as infinite."""
     if math.isfinite(x) and math.isfinite(y):
         return z
     return x * y + z

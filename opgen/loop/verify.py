@@ -76,7 +76,7 @@ def problems(kernel: Kernel, *, bounds: bool = False, before: Kernel | None = No
 
 
 def _shared(kernel: Kernel, before: Kernel) -> frozenset[int]:
-    """The identities of the outermost buffers and statements that are as right in a kernel as they were before."""
+    """Return the identities of the outermost buffers and statements that are as correct as they were before."""
     if (kernel.buffers, kernel.parameters) != (before.buffers, before.parameters):
         return frozenset()
     old, statements = outermost(before.body)

@@ -89,7 +89,7 @@ def expansion(definition: Definition) -> Expansion:
 
 
 def terms(e: Reduce) -> tuple[Term, ...] | None:
-    """A sum over indices that choose among numbers, term by term without those that are 0; None for any other."""
+    """Return the nonzero terms of a sum over indices that choose among numbers; None for any other sum."""
     extents = [_number(r.extent) for r in e.indices]
     known = [n for n in extents if n is not None]
     choosing = {n for s in _subscripts(e.body) for n in index_names(s)}

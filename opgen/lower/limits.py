@@ -40,7 +40,7 @@ class Limits:
     attributes: frozenset[str]
 
     def blamed(self, claim: Claim) -> str:
-        """The argument to blame: an attribute if one plays a part, else the first input that does, else the op."""
+        """Return the argument to blame: the attribute if one plays a part, else the first such input, else the op."""
         found = [self.arguments[p] for p in claim.parameters]
         return next((a for a in found if a in self.attributes), found[0] if found else self.op)
 
@@ -97,7 +97,7 @@ def label(op: OpSpec, e: Expr) -> str:
 
 
 def origin(op: OpSpec, e: Expr) -> str:
-    """The argument that a value comes from: an attribute that it is computed from, else an input, else the op."""
+    """Return the argument that a value comes from: an attribute that it depends on, else an input, else the op."""
     if isinstance(e, SizeOf):
         return e.tensor
     lets = {n: c.value for c in op.checks if isinstance(c, ShapeLet) for n in c.names}

@@ -336,7 +336,7 @@ class _Lowering:
     # Nests ------------------------------------------------------------------------------------------
 
     def _nest(self, definition: Definition, around: _Step | None = None) -> Stmt:
-        """The loops of a definition, at a step; indices that only choose among numbers are written out in its body."""
+        """Return the loops of a definition, at a step; indices that only choose among numbers are written out."""
         names = self._names if definition.is_output else _Prefixed(self._names, definition.tensor)
         access = self._tensors[definition.tensor]
         expanded = expansion(definition)
@@ -459,7 +459,7 @@ def _defined(group: Definition | Recurrence) -> tuple[str, ...]:
 
 
 def _lower_or_none(op: OpSpec, scalars: Scalars, e: Expr, variant: Variant) -> loop.Expr | None:
-    """A requirement as loop IR, unless it asks for an enumeration that the variant leaves open, or speaks of floats."""
+    """Return a requirement as loop IR; None if it uses an enumeration that the variant leaves open, or floats."""
     if has_floats(op, e):
         return None
     for n in subexpressions(e):

@@ -235,8 +235,10 @@ def _selected(row: _Row, places: Expr) -> Stmt:
 
 
 def _counted(row: _Row, places: Expr) -> Stmt:
-    """The first `places` values in order: the last of them is found bit by bit, by counting those that do not come
-    after it; then all before it, and of its equals those in front, are merged.
+    """Store the first `places` values in order, by searching for the last of them.
+
+    It is found bit by bit, by counting the values that do not come after it.  Then all before it, and the first of its
+    equals, are merged.
     """
     kept = b.minimum(places, row.size)
     search = _Search(row, row.number("last", row.keys.dtype), row.number("seen"))
@@ -336,8 +338,9 @@ class _Codes:
         return Binary("or", code, one)
 
     def value(self, code: Expr, descending: bool) -> Expr:
-        """The value of a code; codes are in the order of descending values, or of ascending ones reversed.  Codes below
-        minus infinity count as minus infinity, so that no number comes before all values.
+        """Return the value of a code, in the order of descending values, or of ascending ones reversed.
+
+        Codes below minus infinity count as minus infinity, so that no number comes before all values.
         """
         everything = b.const((1 << self.dtype.bits) - 1, self.dtype)
         top = b.const(1 << (self.dtype.bits - 1), self.dtype)
@@ -353,8 +356,9 @@ class _Codes:
 
 
 def _merged(row: _Row, count: Expr | None = None) -> Stmt:
-    """All values in order, by merging runs: from the copy to the spare memory, and back; or `count` of them, which have
-    their numbers.
+    """Store all values in order, or `count` numbered ones, by merging runs.
+
+    The runs go from the copy to the spare memory, and back.
     """
     width, step, numbering = row.number("width"), b.var(row.fresh("merge")), b.var(row.fresh("value"))
     numbered = For(numbering.name, b.index(0), row.size, row.put(row.order, numbering, numbering), "ordered")

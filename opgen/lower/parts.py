@@ -103,7 +103,7 @@ class Parts:
     make: Callable[[Definition], None]
 
     def of(self, definition: Definition) -> tuple[Definition, ...]:
-        """A definition after the tensors that it reads in the place of reductions; alone if it is best as it is."""
+        """Return a definition after the tensors that replace its reductions; alone if it is best unchanged."""
         if any(isinstance(e, Element) for e in subexpressions(definition.value)):
             return (definition,)  # sums over constants are written out, and share their terms
         parts: list[Definition] = []
@@ -117,7 +117,7 @@ class Parts:
         return (*parts, definition)
 
     def apart(self, definition: Definition, names: Collection[str]) -> tuple[Definition, ...]:
-        """A definition after those of its sums that read none of some tensors, and so need not be computed with it."""
+        """Return a definition after its sums that read none of some tensors, and so need not be computed with it."""
         parts: list[Definition] = []
         for found in list(_reductions(definition.value, definition.indices, False, False)):
             reads_them = any(isinstance(e, Read) and e.tensor in names for e in subexpressions(found.reduce))

@@ -99,6 +99,6 @@ class Scalars:
 
 
 def stored(dtype: DType, value: loop.Expr) -> loop.Expr:
-    """A value as an element of memory; one of 8 bits that is only moved is not brought to another type and back."""
+    """Return a value as an element of memory; one of 8 bits that is only moved is not converted back and forth."""
     moved = isinstance(value, loop.Cast) and value.operand.type.dtype == dtype and dtype.is_bits
     return value.operand if moved and isinstance(value, loop.Cast) else b.cast(dtype, value)

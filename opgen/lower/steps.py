@@ -95,7 +95,7 @@ def _passes(members: Sequence[Definition], index: str, places: Sequence[int | No
 def _outside(
     recurrence: Recurrence, read: Read, axis: int, member: Definition, ranges: Mapping[str, Expr], own: list[str]
 ) -> Expr | None:
-    """The value of a read before the first step in terms of the member's own indices; None if it is not a row of it."""
+    """Return a read before the first step in terms of the member's own indices; None if it is not a row of it."""
     if read.outside is None or any(r.tensor in recurrence.names for r in reads(read.outside)):
         return None
     names: dict[str, Expr] = {}

@@ -29,7 +29,7 @@ _STEP: dict[str, loop.BinaryOp] = {"sum": "add", "prod": "mul", "max": "max", "m
 def rounded_once(
     definitions: Sequence[Definition], dtype: Callable[[str], DType], fresh: Callable[[str], str]
 ) -> tuple[Definition, ...]:
-    """The definitions, those of outputs with updates of a type that is not computed in after a tensor that is."""
+    """Return the definitions; an output with updates is computed in a tensor of the compute type, then rounded once."""
     found: list[Definition] = []
     for d in definitions:
         held = dtype(d.dtype)

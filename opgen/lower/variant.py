@@ -54,7 +54,7 @@ def variants(op: OpSpec) -> Iterator[Variant]:
 
 
 def variant_of(op: OpSpec, types: Mapping[str, str], words: Mapping[str, str]) -> Variant:
-    """The variant for these types; of a structural attribute not in `words` the default, else its first value."""
+    """Return the variant for these types; structural attributes not in `words` have the default or the first value."""
     return Variant(dict(types), {a.name: words.get(a.name) or _first_word(a) for a in structural_attrs(op)})
 
 

@@ -40,7 +40,7 @@ def kind_of(attribute: Any) -> str:
 
 
 def value_of(attribute: Any, folder: Folder | None) -> Attribute:
-    """The value of an attribute that holds no graph.  Raises AttributeMalformedError and AttributeRefusedError."""
+    """Return an attribute's value, not a graph.  Raises AttributeMalformedError and AttributeRefusedError."""
     kind = kind_of(attribute)
     if kind not in _FIELDS or kind == "GRAPH":
         raise AttributeRefusedError(f"attribute '{attribute.name}' is of kind {kind.lower()}, which is not supported")

@@ -98,8 +98,9 @@ def _values(shared: Import, step: Step) -> dict[str, Attribute]:
 
 
 def _place(ports: Interface, inputs: list[str | None], attributes: Mapping[str, Any], name: str) -> int | None:
-    """The place of the input that a node gives as an attribute: that of its name; or the only one, if the node has no
-    inputs and no other attribute.
+    """Return the place of the input that a node gives as an attribute.
+
+    It is that of its name; or the only one, if the node has no inputs and no other attribute.
     """
     if not inputs and len(ports.inputs) == len(attributes) == 1:
         return 0

@@ -65,7 +65,7 @@ def defined_function(node: Any, version: int, of: str, types: Sequence[Any | Non
 
 
 def bound_attributes(function: Any, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """The attributes that a body may refer to: those of the call, else the defaults of the function, or others'."""
+    """Return the attributes that a body may refer to: the call's, else defaults of the function, or others'."""
     own = {a.name: a for a in function.attribute_proto}
     names = {*function.attribute, *own}
     return {**defaults, **own, **{name: value for name, value in given.items() if name in names or name in defaults}}

@@ -276,7 +276,7 @@ def _output(shared: Import, scope: Scope, name: str, where: str) -> str | None:
 
 
 def _input(shared: Import, declared: Any, reader: str, node: Any | None) -> Input | None:
-    """An input of the model, or None with the mistake noted; the node that takes it is named, if there is one."""
+    """Return an input of the model, or None with the mistake noted, which names the node that takes it, if any."""
     operator = "" if node is None else operator_of(node)
 
     def malformed(reason: str) -> None:

@@ -72,7 +72,7 @@ def spec_of(module: Module, domain: str, name: str, version: int) -> Op | None:
 
 
 def each_of(module: Module, domain: str, name: str, version: int) -> str:
-    """The input from which on the op of an operator takes one of the node's several tensors at a time; "" if none."""
+    """Return the input from which on an operator's op takes one of the node's several tensors at a time; "" if none."""
     held = module.holding(_full(domain, name), version)
     return "" if held is None else held.each
 
@@ -144,8 +144,9 @@ def port_mistake(ports: Sequence[Port], given: Sequence[str | None], what: str) 
 
 
 def fitted(parameter: Parameter, value: Attribute) -> Attribute:
-    """A value as the attribute takes it: a flag for 0 or 1, a type for its number, a list of one for a number that may
-    be absent.  Raises MisfitError.
+    """Return a value as the attribute takes it.  Raises MisfitError.
+
+    It is a flag for 0 or 1, a type for its number, a list of one for a number that may be absent.
     """
     if parameter.optional and not isinstance(value, tuple):
         value = (value,)  # type: ignore[assignment]

@@ -133,7 +133,7 @@ class KnownModel:
 
 @functools.cache
 def _package() -> str:
-    """The version of the package `onnx`, as its installation says, without importing it; empty if there is none."""
+    """Return the version of the installed package `onnx`, without importing it; empty if there is none."""
     found = importlib.util.find_spec("onnx")
     if found is None or found.origin is None:
         return ""

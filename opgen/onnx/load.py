@@ -28,7 +28,7 @@ def operators() -> Module:
 
 
 def load(source: ModelSource, module: Module | None = None) -> Model:
-    """The model of a file, of bytes, or of a `ModelProto`; `module` has the specs of its operators (those of ONNX).
+    """Return the model of a file, bytes, or a `ModelProto`; `module` has its operators' specs (those of ONNX).
 
     External data are read in the folder of the file and nowhere else.  Raises MalformedModelError, and
     UnsupportedModelError with everything that the model needs and opgen does not have; FileRefusedError for a file

@@ -47,7 +47,7 @@ class OpenFile:
 
     @cached_property
     def mapped(self) -> memoryview:
-        """The bytes: read if they are few, else mapped.  Raises OSError, and ChangedError if the file was cut short.
+        """Return bytes: few are read, others mapped.  Raises OSError, and ChangedError if the file was cut short.
 
         Who cuts a file short that is mapped ends the process where it reads on.
         """
@@ -71,7 +71,7 @@ def _state(descriptor: int) -> tuple[int, int]:
 
 
 def digest(read: Callable[[int, int], bytes | memoryview], size: int) -> str:
-    """The sha256 over those of pieces, which several threads take; `read` is given an offset and a number of bytes."""
+    """Return the sha256 over those of pieces, computed by several threads; `read` takes an offset and a byte count."""
     starts = range(0, size, _CHUNK)
     found: list[bytes] = [b""] * len(starts)
     wrong: list[Exception] = []

@@ -38,7 +38,7 @@ def is_repeat(step: Step, version: int, of: str) -> bool:
 
 
 def repeat_of(shared: Import, step: Step, body: Model, given: tuple[str, ...], version: int) -> Repeat | None:
-    """The step of a model that a node is; None with the reason noted.  `given` are the names of the body's inputs."""
+    """Return a node as a step of a model; None with the reason noted.  `given` are the names of the body's inputs."""
     try:
         if _SLICED not in step.attributes:
             return _counted(shared, step, body, given)

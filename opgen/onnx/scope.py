@@ -37,7 +37,7 @@ class Names:
         self._last.setdefault(name, 1)
 
     def free(self, wanted: str) -> str:
-        """A name that is not in use yet, and from now on is: the wanted one if it is free, else with a number."""
+        """Return an unused name and mark it used: the wanted one if it is free, else with a number."""
         if wanted not in self._last:
             self._last[wanted] = 1
             return wanted

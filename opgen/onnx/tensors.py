@@ -26,7 +26,7 @@ class TensorRefusedError(Exception):
 
 
 def scalar_type(code: int) -> DType:
-    """The scalar type of a number of ONNX's.  Raises TensorRefusedError, and TensorError for an unknown number."""
+    """Return the scalar type of ONNX's number.  Raises TensorRefusedError, and TensorError for an unknown number."""
     known = onnx().TensorProto.DataType
     if code not in known.values() or code == 0:
         raise TensorError(f"{code} is no scalar type")

@@ -25,7 +25,7 @@ def torn_text(message: Any) -> Iterator[tuple[str, bytes]]:
 
 @cache
 def _fields(kind: Any) -> tuple[list[tuple[str, bool]], list[tuple[str, bool]]]:
-    """The names of a message's fields that are text, and of those that are messages, and whether each repeats."""
+    """Return the names of a message's text fields, and of its message fields with a flag if each repeats."""
     texts = [f for f in kind.fields if f.type == f.TYPE_STRING]
     parts = [f for f in kind.fields if f.type == f.TYPE_MESSAGE]
     return [(f.name, f.is_repeated) for f in texts], [(f.name, f.is_repeated) for f in parts]

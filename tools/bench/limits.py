@@ -38,7 +38,7 @@ class Limits:
     memory: float = 0.0
 
     def seconds(self, case: Case) -> float:
-        """The least time of a case: its multiply-adds, or its bytes through the last level of cache if it is depthwise.
+        """Return the least time of a case: its multiply-adds, or, if depthwise, its bytes through the last cache.
 
         float64 has half as many lanes.  bfloat16 and half are compared with the float32 rate.
         """

@@ -90,7 +90,7 @@ def report(
 def changing(
     folder: Path, name: str, axis: int, sizes: Sequence[int], found: Found, seed: int, tell: Callable[[str], None]
 ) -> list[Row]:
-    """A model at many sizes of the last input's dimension `axis`, one after the other in one process; no times."""
+    """Run a model at many sizes of the last input's dimension `axis`, one after the other in one process; no times."""
     manifest = read_all(folder, [name])[0]
     peer = next((p for p in found.peers if p.title == PEER), None)
     tell(f"{name}: {len(sizes)} sizes")

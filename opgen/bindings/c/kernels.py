@@ -65,7 +65,7 @@ class Bound:
 
 
 def levels(targets: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """The levels of each architecture, lowest first; the lowest level of an architecture is always among them."""
+    """Return the levels of each architecture, lowest first, including its lowest level in any case."""
     unknown = [t for t in targets if t not in VECTOR_BYTES]
     if unknown:
         hint = did_you_mean(unknown[0], VECTOR_BYTES) or f"there is {', '.join(VECTOR_BYTES)}"

@@ -41,7 +41,7 @@ def _fit_comment(line: str, margin: str) -> Iterator[str]:
 
 
 def _place(line: str, least: int) -> int | None:
-    """The last place within the width, outside strings, to break a line that is too long; None if there is none."""
+    """Return the last place within the width, outside strings, to break a long line; None if there is none."""
     if len(line) <= WIDTH:
         return None
     quoted = escaped = False

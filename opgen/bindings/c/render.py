@@ -54,7 +54,7 @@ def render_header(module: Module, prefix: str | None = None, source: str | None 
 
 
 def render_sources(view: LibraryView, module: Module, table: KernelTable) -> dict[str, str]:
-    """The sources of the glue but for the table of kernels; the keys follow the library's prefix in files' names."""
+    """Return the glue's sources without the table of kernels; keys follow the library's prefix in files' names."""
     context = {
         "v": view,
         "p": f"{view.prefix}_k",

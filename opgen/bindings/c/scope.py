@@ -38,7 +38,7 @@ class LibraryScope:
         return f"{owner}_is_{re.sub('[^A-Za-z0-9_]', '_', word)}"
 
     def enum_argument(self, op: OpScope | None, function: str, position: int, a: EnumArgument) -> str:
-        """The value that an enumerated argument passes: a position among the words of the function's parameter."""
+        """Return the value of an enumerated argument: a position among the words of the function's parameter."""
         parameter = self.module.function(function).parameters[position]
         owner = f"{self.functions[function]}_{parameter.name}"
         if a.name is None:

@@ -65,7 +65,7 @@ def render_header(
 def render_cpp(
     module: Module, prefix: str | None = None, source: str | None = None, namespace: str | None = None
 ) -> dict[str, str]:
-    """Every file of the C++ API by its path within the built folder: the header, the package files, the examples.
+    """Return the C++ API's files by their paths within the built folder: the header, package files, examples.
 
     They find the libraries at `lib/libPREFIX.so` and `lib/libPREFIX.a`, the headers in `include`.
     """

@@ -76,7 +76,9 @@ def _value(a: Attr) -> AttrArgument:
 
 
 def _sizes(op: OpSpec, large: int, small: int) -> dict[str, int]:
-    """A size for every symbol of the inputs; in a product with a factor that never occurs alone, the first is 1."""
+    """Return a size for every symbol of the inputs.  In a product with a factor that never occurs alone, the first is
+    1.
+    """
     dims = list(_dimensions(op))
     alone = {d.factors[0] for d in dims if len(d.factors) == 1}
     wide = {e.name for d in _wide(op) for e in subexpressions(d.size) if isinstance(e, Symbol)}

@@ -69,7 +69,7 @@ _EXCEPTIONS = (
 def render_java(
     module: Module, prefix: str | None = None, source: str | None = None, package: str | None = None
 ) -> dict[str, str]:
-    """Every file of the Java API by its path within the built folder: the sources, the layer in C, Maven's project.
+    """Return the Java API's files by their paths within the built folder: sources, layer in C, Maven's project.
 
     `prefix` (the module's name if not given) begins the C library's names; the package is the same unless given.
     Raises UserError for a package that Java's classes cannot have.

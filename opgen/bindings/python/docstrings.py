@@ -157,7 +157,7 @@ def _errors(op: OpSpec, formula: Formula) -> Iterator[str]:
 
 
 def _example(op: OpSpec, scope: OpScope, function: str, example: Example) -> Iterator[str]:
-    """A doctest.  Nested lists are float32 tensors, so the results are shown as floats where the type allows it."""
+    """Yield a doctest.  Nested lists are float32 tensors, so the results are floats where the type allows it."""
     values = dict(example.values)
     given = [a for a in op.signature if a in values]
     arguments = ", ".join(f"{scope.arguments[a]}={literal(values[a])}" for a in given)

@@ -108,7 +108,7 @@ class Generic:
         return found
 
     def prepare(self, tensors: Sequence[object], attributes: Mapping[str, object]) -> Prepared:
-        """A handle for calls like this one of an op that has one result; the tensors' contents are not looked at."""
+        """Return a handle for calls like this one of an op with one result, without a look at the tensors' contents."""
         found: Prepared = self._prepared(tensors, attributes, None)
         return found
 

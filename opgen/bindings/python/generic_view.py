@@ -99,7 +99,7 @@ def _given(decl: s.TensorDecl | s.SeveralDecl | s.StaticDecl | s.SizesDecl, argu
 
 
 def _inputs(op: GenericOp, arguments: dict[str, str]) -> Iterator[ParameterView]:
-    """The inputs; once one may be left out, so may all that follow, which the call refuses where it needs them."""
+    """Yield the inputs; after an optional one, all are optional, and the call refuses those it lacks."""
     optional = False
     for decl in op.inputs:
         name = arguments[decl.name.name]
@@ -149,7 +149,7 @@ def _canonical(name: str) -> str:
 
 
 def _default_of(attr: s.AttrDecl) -> str:
-    """The default as a caller writes it; `None` where the op works it out, of a list that has one value throughout."""
+    """Return the default as a caller writes it; `None` where the op computes it, or for a uniform list."""
     value = None if attr.default is None else _value(attr.default)
     if attr.type.kind.name == "type":
         return literal(_canonical(str(value))) if str(value) and lookup(str(value)) is not None else "None"

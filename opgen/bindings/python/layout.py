@@ -10,7 +10,7 @@ _OPEN, _CLOSE = "([{", ")]}"
 
 
 def fit(statement: str, indent: int) -> list[str]:
-    """A statement as lines of at most 120 columns, where its brackets allow it; `indent` is added to none of them."""
+    """Break a statement into lines of at most 120 columns, where its brackets allow it; `indent` is not added."""
     if len(statement) + indent <= WIDTH:
         return [statement]
     margin = " " * (len(statement) - len(statement.lstrip()))

@@ -43,7 +43,7 @@ def load(path: str | os.PathLike[str]) -> ModuleType:
 
 
 def gradient(function: Callable[..., object], wrt: str | Sequence[str]) -> Callable[..., Any]:
-    """The gradient of an op with respect to one of its inputs, or several, as a function; or of a compiled function.
+    """Return the gradient of an op, or of a compiled function, by one or several of its inputs, as a function.
 
     `function` is an op's function in a generated module, in one from `load`, or itself a gradient.  The result takes
     the op's inputs (shapes only, for inputs whose values the gradient does not use), for each output y the gradient

@@ -40,7 +40,7 @@ _environment.filters["fit"] = lambda statement, indent=0: "\n".join(" " * indent
 
 
 def render_module(module: Module, *, source: str | None = None) -> str:
-    """The source of the Python module of a spec; `source` names the spec in its header (`NAME.op` if not given)."""
+    """Return the source of a spec's Python module; `source` names the spec in its header (default: `NAME.op`)."""
     spec_file = f"{module.name}.op"
     return render(module_view(module, source or spec_file, spec_file))
 

@@ -76,7 +76,7 @@ class _Emitter:
         return Launch(name, nest.grid, nest.block, arguments, barriers)
 
     def _arguments(self, body: Stmt, context: Context) -> tuple[Argument, ...]:
-        """The buffers and scalars that a nest uses: in the kernel's order, then those of enclosing host steps."""
+        """Return the buffers and scalars of a nest: in the kernel's order, then those of enclosing host steps."""
         local = {o.name for o in w.buffers_in(body)}
         touched = {n.buffer for n in w.walk_exprs(body) if isinstance(n, Load)}
         touched |= {p.buffer for p in w.walk(body) if isinstance(p, Store)}

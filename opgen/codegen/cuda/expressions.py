@@ -268,7 +268,7 @@ def _constant(e: Const) -> Code:
 
 
 def _neutral(op: str, left: Code, right: Code) -> Code | None:
-    """The operand that is the result, where the other one is a 0 added or a 1 multiplied (by lanes of a ramp)."""
+    """Return the operand that is the result if the other one is an added 0 or a factor 1 (by lanes of a ramp)."""
     neutral = {"add": "0", "sub": "0", "mul": "1"}[op]
     if right.text == neutral:
         return left

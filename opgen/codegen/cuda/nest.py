@@ -87,7 +87,7 @@ class Nest:
 
 
 def analyse(body: Stmt, known: frozenset[str], buffers: dict[str, Buffer], inputs: frozenset[str]) -> Nest:
-    """The launch of a nest; `known` are the variables whose values the host has, `inputs` the buffers never written."""
+    """Return the launch of a nest; the host knows the values of `known` variables, `inputs` are never written."""
     found: dict[str, list[Expr]] = {}
     _collect(body, known, {}, found)
     once = frozenset(_once(body, frozenset(found), frozenset(), dict(buffers)))

@@ -10,7 +10,7 @@ from opgen.dtypes import DTYPES, DType, Small
 
 
 def small_conversions() -> dict[str, Helper]:
-    """The conversions of all such types: floating ones to and from float32, integers to and from those of 8 bits."""
+    """Return the conversions of all such types: floating ones via float32, integers via those of 8 bits."""
     table: dict[str, Helper] = {}
     for dtype in DTYPES.values():
         t = VALUE_TYPES[dtype]

@@ -82,7 +82,7 @@ class StatementPrinter:
         return [*pragma, f"for ({head}; {name} < {limit}; ++{name}) {{", *_indented(self.lines(s.body)), "}"]
 
     def _bound(self, s: For) -> list[str]:
-        """The loop's variable from the index of the block or thread, and a guard where the launch may be wider."""
+        """Return the loop's variable from the block's or thread's index, and a guard where the launch may be wider."""
         group, axis = s.kind.split(".")
         start, stop = self.expressions.code(s.start), self.expressions.code(s.stop)
         self._remember(s.var, start.interval, stop.interval)

@@ -46,7 +46,7 @@ _EXPONENT_BITS = {FLOAT16: 5, BFLOAT16: 8}
 
 
 def literal(value: int | float | bool, dtype: DType) -> str:
-    """A literal of a type; an int64 that fits an int has no suffix, nor has an integer that C makes an int of."""
+    """Return a literal of a type, without a suffix for an int64 that fits an int and for types that C makes an int."""
     match dtype.kind:
         case "bool":
             return "true" if value else "false"

@@ -63,7 +63,7 @@ def _acquired(fn: Function, name: str, size: str) -> str:
 
 
 def _from_room(fn: Function, room: Room, name: str, size: str) -> str:
-    """The place that is free; a size has ALIGNMENT - 1 to spare, so that it can be rounded down to whole lines."""
+    """Return the free place; a size has ALIGNMENT - 1 to spare, so that it can be rounded down to whole lines."""
     w = fn.writer
     lines = w.pure(f"{name}.lines", f"and i64 {size}, {-ALIGNMENT}")
     fn.live.append(room.top)

@@ -14,7 +14,7 @@ _DENORMAL = 32
 
 
 def operand(fn: Function, e: Expr) -> Value:
-    """A value for arithmetic, which makes NaNs quiet by itself: bfloat16 need only be moved to the upper half."""
+    """Return a value for arithmetic, which makes NaNs quiet: bfloat16 is only moved to the upper half."""
     match e:
         case Cast() if e.type.dtype == FLOAT32 and (value := fn.value(e.operand)).type.dtype == BFLOAT16:
             lanes = e.type.lanes

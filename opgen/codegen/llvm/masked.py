@@ -18,8 +18,9 @@ from opgen.passes.left_out import zero_unless
 
 
 def left_out(e: Call) -> tuple[tuple[Expr, ...], tuple[bool, ...]] | None:
-    """The factors and the addend of a multiply-add without its select, and the lanes that it keeps: of one that leaves
-    out known lanes; else None.
+    """Return the factors and the addend of a multiply-add without its select, and the lanes that it keeps.
+
+    The multiply-add must leave out known lanes; None for any other.
     """
     if e.function != "fma":
         return None

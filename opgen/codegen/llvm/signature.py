@@ -10,7 +10,7 @@ HEADER = "define internal i32 @{name}({parameters}) noinline #0"
 
 
 def pointer(fn: Function, m: Memory) -> str:
-    """The declaration of a buffer's pointer, once the function is written.  Buffers never overlap, hence `noalias`."""
+    """Return the declaration of a buffer's pointer, for the finished function; `noalias`, as buffers never overlap."""
     access = " readonly" if m.readonly else "" if m.buffer.name in fn.loaded else " writeonly"
     return f"ptr noalias{access} align {m.alignment} {m.ref}"
 

@@ -22,8 +22,9 @@ REGISTERS = 8
 
 
 def plan(fn: Function, s: Alloc) -> Tiles | None:
-    """The registers for a buffer and the instructions for all that is done to it; None if there are none, or threads
-    that share a loop meanwhile would need them.
+    """Return the registers of a buffer and the instructions for all its statements.
+
+    None if there are none, or if threads that share a loop meanwhile would need them.
     """
     shared = any(p.kind == "parallel" for p in loops_in(s.body))
     if fn.tiles is not None or shared or not fn.module.target.has_tiles:

@@ -72,8 +72,9 @@ def _in_quarters(b: Body, size: str, ahead: int) -> tuple[str, str]:
 
 @cache
 def _terms(count: int, first: int) -> list[Decimal]:
-    """The polynomial in z = r * r, r up to pi / 4, of the alternating series 1 / n! from n = `first` on, every second:
-    with 3 the one of (sin(r) - r) / r**3, with 2 of (cos(r) - 1) / r**2.
+    """Return the polynomial in z = r * r, r up to pi / 4, of an alternating series.
+
+    Its terms are every second 1 / n! from n = `first` on: with 3 it is (sin(r) - r) / r**3, with 2 (cos(r) - 1) / r**2.
     """
     with localcontext(Context(prec=45)):
         places = [(1 + t) * Decimal("0.31") for t in nodes(count)]

@@ -55,7 +55,7 @@ class Writer:
         self.name("entry")
 
     def name(self, hint: str) -> str:
-        """A fresh name, without its sigil.  Hints have no part that is a number, so `hint.number` is never taken."""
+        """Return a fresh name, without its sigil.  Hints have no numeric part, so `hint.number` is never taken."""
         count = self._counts.get(hint, 0)
         self._counts[hint] = count + 1
         return f"{hint}.{count}" if count else hint
@@ -83,7 +83,7 @@ class Writer:
         return ref
 
     def pure(self, hint: str, text: str) -> str:
-        """The result of an instruction that may be executed at any time, written once for the region it dominates."""
+        """Return the result of an instruction that may run at any time, written once for the region it dominates."""
         ref = self._known.get(text)
         if ref is None:
             order = self.order

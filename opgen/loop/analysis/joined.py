@@ -6,7 +6,7 @@ from opgen.loop.nodes import Binary, Const, Expr
 
 
 def whole_of(quotient: Expr, rest: Expr, divisor: Expr | None = None) -> Expr | None:
-    """The i of `i // n` and `i % n`, scalars, where n is a constant (and `divisor`, if that is given); else None."""
+    """Return the i of `i // n` and `i % n`, scalars, where n is a constant (and `divisor`, if given); else None."""
     match quotient, rest:
         case Binary(op="floordiv", right=Const()), Binary(op="mod") if rest.type.lanes == 1:
             same = quotient.left == rest.left and quotient.right == rest.right

@@ -199,7 +199,7 @@ def _values(s: Stmt) -> Iterator[Expr]:
 
 
 def _subscripts(e: Expr, ranges: Ranges) -> Interval:
-    """The values of a subscript; of one that elements decide, a single one, so that no more is counted than moves."""
+    """Return the values of a subscript; if elements decide it, a single one, to count no more than moves."""
     return (0.0, 0.0) if walk.reads_memory(e) else interval(e, ranges)
 
 

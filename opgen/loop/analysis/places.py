@@ -18,8 +18,10 @@ _FUNCTIONS: Mapping[str, Callable[..., np.ndarray]] = {
 
 
 def at_places(e: Expr, loops: Mapping[str, range]) -> np.ndarray | None:
-    """The values of an expression of integers and conditions, at all places of some loops: an axis for each, in their
-    order.  None if it reads anything else than these loops, or is not made of arithmetic and comparisons.
+    """Return the values of an expression of integers and conditions, at all places of some loops.
+
+    There is an axis for each loop, in order.  None if it reads anything besides these loops, or is not made of
+    arithmetic and comparisons.
     """
     shape = tuple(map(len, loops.values()))
     grid = np.ogrid[tuple(slice(n) for n in shape)]

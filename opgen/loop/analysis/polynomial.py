@@ -181,7 +181,7 @@ class Polynomial:
         return times if all(c * times == self.terms[m] for m, c in other.terms.items()) else 0
 
     def divide_rounding_down(self, divisor: int) -> Polynomial:
-        """The coefficients divided (the constant's rounded down): `p >= 0` iff the result is, over the integers."""
+        """Divide the coefficients (the constant's rounded down): `p >= 0` iff the result is, over the integers."""
         return Polynomial({m: q for m, c in self.terms.items() if (q := c // divisor)})
 
     def common_factors(self) -> Monomial:

@@ -147,7 +147,7 @@ class Prover:
         return False
 
     def _by_operands(self, goal: Polynomial, depth: int) -> bool:
-        """The goal says that something is at least `max(x, y)`, or at most `min(x, y)`, and is so of both operands."""
+        """Try the goal as something at least `max(x, y)`, or at most `min(x, y)`: it must hold for both operands."""
         for v in self._innermost_first(goal):
             factor = goal.terms.get((v,), 0)
             wanted = {"max": -1, "min": 1}.get(v.kind, 0)

@@ -77,7 +77,7 @@ class Reach:
     ranges: tuple[tuple[int | None, int | None], ...]
 
     def unmet(self, values: Sequence[int]) -> Claim | None:
-        """The first claim that the values of the parameters (0 for a floating one) do not meet, if there is one."""
+        """Return the first claim that the values of the parameters (0 for a floating one) do not meet, if any."""
         if self.easy >= 0 and all(-self.easy <= v <= self.easy for v in values):
             return None
         number = _run(self.steps, [_exactly(v) for v in values])
@@ -85,7 +85,7 @@ class Reach:
 
     @cached_property
     def easy(self) -> int:
-        """A number such that all claims hold where no parameter is beyond it on either side; -1 if there is none."""
+        """Return a number such that all claims hold if no parameter's magnitude exceeds it; -1 if there is none."""
         for exponent in range(56, 7, -4):
             largest = 1 << exponent
             spans = [_promised(low, high, largest) for low, high in self.ranges]

@@ -63,7 +63,7 @@ def choose(condition: object, if_true: object, if_false: object) -> object:
 
 
 def either_side(condition: object, if_true: Callable[[], object], if_false: Callable[[], object]) -> object:
-    """The same where an operand may divide by zero: the one that is not chosen need have no value, only its reads."""
+    """Select where an operand may divide by zero: the one not chosen need have no value, only its reads."""
     chosen, other = (if_true, if_false) if condition else (if_false, if_true)
     with suppress(ZeroDivisionError):
         other()

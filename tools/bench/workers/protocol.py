@@ -235,7 +235,7 @@ def _same(size: int, taps: int, stride: int) -> tuple[int, int]:
 
 
 def grouped(case: dict[str, Any], weights: np.ndarray) -> tuple[np.ndarray, int]:
-    """The filter as libraries with groups have it, [height, width, channels of a group, out], and how many groups."""
+    """Return the filter in grouped form, [height, width, channels of a group, out], and the number of groups."""
     if case["kind"] == "dense":
         return weights, int(case.get("groups", 1))
     return weights.reshape(*weights.shape[:2], 1, case["out_channels"]), int(case["in_channels"])
