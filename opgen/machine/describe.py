@@ -11,9 +11,9 @@ from opgen.machine.model import Machine
 
 @dataclass(frozen=True)
 class Described:
-    """A machine, and for each of its numbers (by dotted name) the source: read, measured, assumed or given.
+    """A machine, and the source of each of its numbers (by dotted name): read, measured, assumed or given.
 
-    `assumption` says of which CPU the assumed ones are.
+    `assumption` names the CPU that the assumed numbers are from.
     """
 
     machine: Machine

@@ -16,7 +16,10 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 @dataclass(frozen=True)
 class System:
-    """`values` are the numbers of a machine that were read; `hertz` its highest clock, to 0.1 GHz; `model` its name."""
+    """Data of a processor.
+
+    `values` are the numbers of a machine that were read; `hertz` is its highest clock, to 0.1 GHz; `model` is its name.
+    """
 
     values: dict[str, Number]
     hertz: float | None

@@ -24,7 +24,7 @@ Pair: TypeAlias = "tuple[str, str]"
 
 @dataclass(frozen=True)
 class InPlace:
-    """A kernel, and the pairs whose memory is one: it has the results of these alone."""
+    """A kernel, and the pairs that share memory; of these, the kernel has only the results."""
 
     kernel: Kernel
     pairs: tuple[Pair, ...]

@@ -9,9 +9,9 @@
         def run(self, kernel: Kernel) -> Kernel:
             return own(kernel, self.loop, self.owners, self.name)
 
-The step's text, its parser, the part of a kernel that it concerns, its variations and its row in the page of all steps
-(`specs/SCHEDULES.md`) are derived.  In the text, arguments come first, in the order of the fields, then options, then,
-after an arrow, the new names.
+The step's text and its parser are derived from the declaration.  So are the part of a kernel that it concerns, its
+variations and its row in the page of all steps (`specs/SCHEDULES.md`).  In the text, arguments come first, in the order
+of the fields, then options, then, after an arrow, the new names.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ def _last(access: Load | Store, loop: str) -> bool:
 
 
 def _made_in_blocks(found: Sequence[Nest], heap: Set[str], along: bool) -> set[str]:
-    """Return the intermediates of which each block needs only a part of its own.
+    """Return the intermediates that are computed in parts, one for each block.
 
     A block is an iteration of a result's outermost loop, or (`along`) of its contiguous loop, or of a sum for something
     that is needed as a whole.  Blocks of contiguous loops do not pay if an input is contiguous along them too: it would

@@ -202,7 +202,7 @@ class _Pad:
         )
 
     def _says_inside(self, condition: Expr, read: Load, context: Context) -> bool:
-        """Return True if a condition holds wherever a read lies inside the buffer; elsewhere the copy has 0."""
+        """Return True if a condition holds wherever a read is inside the buffer; elsewhere the copy has its padding."""
         for d in self.dimensions:
             context = context.with_condition(b.compare("ge", read.indices[d], 0))
             context = context.with_condition(b.compare("lt", read.indices[d], self.source.shape[d]))

@@ -43,8 +43,8 @@ def partition(kernel: Kernel, loop: str, at: Sequence[int], suffix: str | None =
         for x in min(1, n)..max(min(1, n), n - 1): s(x)
         for x in max(min(1, n), n - 1)..n: s(x)
 
-    A cut at c >= 0 counts from the loop's start, a negative one from its end.  The parts keep the loop's name; or
-    the last one, and all that is declared in it, has a suffix, so that further steps can speak of either:
+    A cut at c >= 0 counts from the loop's start, a negative one from its end.  The parts keep the loop's name.  With a
+    suffix, the last part and everything declared in it get that suffix, so that later steps can name either part:
 
     ->  (at -1 -> left)
         for x in 0..n - 1: s(x)

@@ -68,7 +68,7 @@ def ring(kernel: Kernel, buffer: str, dimension: int, rows: int) -> Kernel:
 def rows_needed(kernel: Kernel, buffer: Buffer) -> tuple[int, int] | None:
     """Return the dimension of a buffer along which steps go, and the number of rows that they need.
 
-    None if there is no such dimension.
+    None if no dimension qualifies.
     """
     for dimension in range(len(buffer.shape)):
         accesses = [a for a in _accesses(kernel.body, buffer.name, ()) if a.steps is not None]

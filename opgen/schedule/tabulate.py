@@ -58,8 +58,8 @@ def tabulate(kernel: Kernel, buffer: str, loops: Sequence[str], name: str, join:
     Each such expression has a table of its own (`v_table_1`, ...).  With `join` the last two loops share one dimension
     of the table, so that they can be flattened.
 
-    Refused if the loop nest writes the buffer, if the loops are not known to run from 0 to constants, if a condition is
-    around, or if no such expression exists.  Refused also if the table may read out of bounds or divide by 0 where
+    Refused if the loop nest writes the buffer, if the loops are not known to run from 0 to constants, or if a condition
+    is around.  Refused also if no such expression exists, or if the table may read out of bounds or divide by 0 where
     other loops have no iterations.
     """
     require_loops(kernel, "tabulate", loops)

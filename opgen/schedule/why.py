@@ -1,4 +1,4 @@
-"""Explanation of a kernel's schedule: all candidates of each loop nest, with their estimated costs."""
+"""Explanations of a kernel's schedule: all candidates of each loop nest, with their estimated costs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check that an output is written as a whole, so that a copy of it has no elements without a value."""
+"""Checks that an output is written as a whole, so that a copy of it has no elements without a value."""
 
 from __future__ import annotations
 
