@@ -113,7 +113,7 @@ def _is_from(folder: Path, name: str, source: str) -> bool:
 
 
 def _unlisted(folder: Path, sources: set[str], known: set[str]) -> Iterator[str]:
-    """Files that say they came from these specs, which no manifest lists: older versions of opgen kept none."""
+    """Return files that name these specs, which no manifest lists: older versions of opgen kept none."""
     for place in (folder, folder / LISTINGS):
         found = sorted(os.scandir(place), key=lambda e: e.name) if place.is_dir() and not place.is_symlink() else []
         for item in found:
@@ -123,7 +123,7 @@ def _unlisted(folder: Path, sources: set[str], known: set[str]) -> Iterator[str]
 
 
 def _others(folder: Path, wanted: Mapping[str, str]) -> Iterator[str]:
-    """Manifests of modules that are not being made."""
+    """Return manifests of modules that are not being made."""
     for path in sorted(folder.glob(f"*{SUFFIX}")) if folder.is_dir() else []:
         if path.name not in wanted and path.is_file() and not path.is_symlink():
             source = source_of(head(path))

@@ -45,7 +45,7 @@ def reported() -> Iterator[None]:
 
 
 def say(text: str) -> None:
-    """A line on stderr; if nobody can read it, the exit code says enough."""
+    """Print a line on stderr; if nobody can read it, the exit code says enough."""
     try:
         click.echo(text, err=True)
     except OSError:

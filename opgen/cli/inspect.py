@@ -220,7 +220,7 @@ def _algorithms(op: OpSpec, shown: Shown) -> None:
 
 
 def _refuse(what: str, given: Mapping[str, object]) -> None:
-    """For options that are of no use here."""
+    """Refuse options that are of no use here."""
     for option, value in given.items():
         if value:
             raise UserError(f"{option} cannot be given: {what}")
@@ -267,7 +267,7 @@ def _model(
 
 
 def show(text: str, language: str, output: Path | None) -> None:
-    """To a file, to a terminal in colours, or plain."""
+    """Write to a file, to a terminal in colours, or plain."""
     from opgen.cli.highlight import colored, wants_colors
 
     if output is not None:

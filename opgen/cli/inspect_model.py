@@ -40,7 +40,7 @@ class Inspected:
 
     @cached_property
     def program(self) -> Program:
-        """Its program, made if it is not in the cache."""
+        """Return its program, made if it is not in the cache."""
         from opgen.graph.program.program import program
 
         return program(self.graph)

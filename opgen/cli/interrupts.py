@@ -48,7 +48,7 @@ def _watch(reader: int) -> None:
 
 
 def _main_thread_runs() -> bool:
-    """True if the main thread comes to a bytecode, and so to signal handlers, before patience ends."""
+    """Return True if the main thread reaches a bytecode, and so signal handlers, before patience ends."""
     import ctypes  # for commands that end at once it is too slow
 
     came: SimpleQueue[None] = SimpleQueue()

@@ -49,7 +49,7 @@ def hush(number: int) -> None:
 
 @contextlib.contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Within the block a signal to end raises SystemExit, by the shell's custom with 128 and its number."""
+    """Raise SystemExit in the block on a signal to end, by the shell's custom with 128 and its number."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -138,7 +138,7 @@ def _tune(call: TuneCall, specs: Path, seconds: float, seed: int, given: Schedul
 
 
 def _so_far(tried: int, usual: float, ratio: float) -> str:
-    """Progress of a search, shown while it goes on."""
+    """Show the progress of a search while it goes on."""
     best = "none faster" if ratio == 1 else f"the best {_time(usual * ratio)} ({1 / ratio:.2f} times as fast)"
     return f"default {_time(usual)}, {tried} others tried, {best}"
 

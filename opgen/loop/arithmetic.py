@@ -295,7 +295,7 @@ def cast_lanes(x: Array, source: DType, target: DType) -> Array:
 
 
 def cast_scalar(x: object, source: DType, target: DType) -> object:
-    """One element converted; integers come and go as Python ints, bools as Python bools."""
+    """Convert one element; integers come and go as Python ints, bools as Python bools."""
     made = cast_lanes(np.array([x], dtype=NUMPY[source.name]), source, target)[0]
     if target.is_int:
         return int(made)
@@ -331,7 +331,7 @@ def _small(x: Float32s, target: DType) -> Array:
 
 
 def _saturated(x: Float64s, target: DType) -> Array:
-    """Float to integer: truncated, saturated, NaN to 0."""
+    """Convert a float to an integer: truncated, saturated, NaN to 0."""
     above = float(target.greatest + 1)  # a power of 2; the least of int64 less 1 is that least, which is right anyway
     inside = (x > float(target.least) - 1) & (x < above)
     to = NUMPY[target.name]

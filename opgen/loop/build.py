@@ -137,7 +137,7 @@ def maximum(left: Operand, right: Operand) -> Expr:
 
 
 def binary(op: BinaryOp, a: Expr, b: Expr) -> Expr:
-    """Any binary operation by its name, folded where the integer constructors fold."""
+    """Return a binary operation by its name, folded where the integer constructors fold."""
     fold = {"add": add, "sub": sub, "mul": mul, "floordiv": floordiv, "mod": mod}
     if a.type == INDEX and op in fold:
         return fold[op](a, b)
@@ -222,7 +222,7 @@ EMPTY = Block(())
 
 
 def alloc(buffers: Buffer | Iterable[Buffer], body: Stmt) -> Stmt:
-    """Buffers around a statement, the first outermost; those on the heap side by side."""
+    """Put buffers around a statement, the first outermost; those on the heap together."""
     made = body
     together: tuple[Buffer, ...] = ()
     for buffer in reversed((buffers,) if isinstance(buffers, Buffer) else tuple(buffers)):

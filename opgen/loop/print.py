@@ -134,7 +134,7 @@ def _sequence(s: Stmt, scope: _Scope) -> Iterator[str]:
 
 
 def _statement(s: Stmt, scope: _Scope, last: bool) -> Iterator[str]:
-    """One statement of a suite; `let` and `alloc` govern the rest of it if they are the last."""
+    """Yield one statement of a suite; `let` and `alloc` govern the rest of it if they are the last."""
     match s:
         case Store():
             yield f"{_access(s.buffer, s.indices, s.mask, scope)} = {_expr(s.value, scope)}"

@@ -295,7 +295,7 @@ class Reader:
         return made, self.expr(child(mask, 0)) if isinstance(mask, Tree) else None
 
     def literal(self, token: Token, sign: str) -> Const:
-        """`3`, `3i32`, `0.5f32x16`, `inf_f64`, `true`, `false_x8`."""
+        """Read `3`, `3i32`, `0.5f32x16`, `inf_f64`, `true`, `false_x8`."""
         word, _, lanes = token.partition("_x")
         if word in ("true", "false"):
             return Const(word == "true", Type(DTYPES["bool"], int(lanes or 1)))
@@ -348,7 +348,7 @@ class Reader:
                 return Call(FUNCTIONS[word][0], tuple(made))
 
     def shuffle(self, arguments: list[Node], tree: Node) -> Expr:
-        """`shuffle(x, y, 0, 4, 1, 5)`: two vectors and the lanes that are picked out of them."""
+        """Read `shuffle(x, y, 0, 4, 1, 5)`: two vectors and the lanes that are picked out of them."""
         if len(arguments) < 4:
             self.mistake("loop-arguments", "'shuffle' takes two vectors and at least two lanes", tree)
             return Const(0)

@@ -160,7 +160,7 @@ def lgamma(x: Expr) -> Expr:
 
 
 def _reflected(size: Expr, value: Expr) -> Expr:
-    """lgamma of -size from that of size."""
+    """Return lgamma of -size from that of size."""
     part = sub(size, call("floor", size))
     part = where("gt", part, 0.5, sub(number(1.0, size), part), part)
     pi = number(math.pi, size)

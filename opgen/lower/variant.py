@@ -24,7 +24,7 @@ class Variant:
 
     @property
     def suffix(self) -> str:
-        """For names: `float32_NHWC`."""
+        """Return the suffix of names: `float32_NHWC`."""
         return "_".join((*self.types.values(), *self.values.values()))
 
     def dtype(self, name: str) -> DType:

@@ -27,7 +27,7 @@ def opsets(imports: Sequence[Any]) -> dict[str, int]:
 
 
 def schema_of(name: str, version: int, of: str) -> Any | None:
-    """ONNX's definition of an operator, or None."""
+    """Return ONNX's definition of an operator, or None."""
     defs = onnx().defs
     if not 0 < version < 1 << 31:
         return None

@@ -29,7 +29,7 @@ class Opened:
         return len(self.held) if isinstance(self.held, bytes) else self.held.size
 
     def content(self) -> bytes:
-        """Its bytes.  Raises FileRefusedError."""
+        """Return its bytes.  Raises FileRefusedError."""
         return self._read(0, self.size)
 
     def digest(self) -> str:

@@ -165,7 +165,7 @@ class _Inside:
             self.shared.types.infer(_renamed(step), version, of)
 
     def _defined(self, step: Step, version: int, of: str) -> None:
-        """A node without a spec: by ONNX's function, or refused."""
+        """Import a node without a spec: by ONNX's function, or refuse it."""
         types = self.shared.types
         known = [None if types is None or name is None else types.known.get(name) for name in step.inputs]
         body = defined_function(_renamed(step), version, of, known)

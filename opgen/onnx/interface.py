@@ -159,7 +159,7 @@ def fitted(parameter: Parameter, value: Attribute) -> Attribute:
 
 
 def _element(parameter: Parameter, value: object) -> int | float | bool | str:
-    """One number or word of an attribute."""
+    """Return one number or word of an attribute."""
     name, kind = _foreign(parameter.name), parameter.kind
     if kind in ("enum", "layout"):
         words = tuple(map(_foreign, parameter.words))

@@ -38,7 +38,7 @@ def load(source: ModelSource, module: Module | None = None) -> Model:
 
 
 def load_opened(given: Opened) -> Model:
-    """`load` of a file that is open."""
+    """Apply `load` to a file that is open."""
     return _loaded(parsed(given), None)
 
 

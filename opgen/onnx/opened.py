@@ -36,7 +36,7 @@ class OpenFile:
         self.size = self._state[0]
 
     def read(self, offset: int, count: int) -> bytes:
-        """Bytes from some place.  Raises ChangedError if there are fewer, OSError if they cannot be read."""
+        """Return bytes from some place.  Raises ChangedError if there are fewer, OSError if they cannot be read."""
         found = os.pread(self._descriptor, count, offset)
         while len(found) < count:
             more = os.pread(self._descriptor, count - len(found), offset + len(found))

@@ -66,7 +66,7 @@ def _counted(shared: Import, step: Step, body: Model, given: tuple[str, ...]) ->
 
 
 def _sliced(shared: Import, step: Step, body: Model, given: tuple[str, ...], version: int) -> Repeat:
-    """Runs over slices."""
+    """Return runs over slices."""
     batched = version <= _BATCHED
     inputs = step.inputs[1:] if batched else step.inputs
     if batched and step.inputs[0] is not None:

@@ -73,7 +73,7 @@ def link_shared(tools: Tools, objects: Sequence[Path], public: Sequence[str], ta
 
 
 def archive(tools: Tools, objects: Sequence[Path], target: Path) -> None:
-    """A static library."""
+    """Make a static library."""
     target.unlink(missing_ok=True)
     arguments = target.with_suffix(".objects")
     arguments.write_text("\n".join(shlex.quote(str(o)) for o in objects))

@@ -47,7 +47,7 @@ class OpNames:
 
     @property
     def functions(self) -> tuple[str, ...]:
-        """Everything of the op's that the header declares, exported or not."""
+        """Return every function of the op that the header declares, exported or not."""
         plain = (self.function, self.shape, self.workspace, self.with_workspace)
         told = (
             self.with_message,

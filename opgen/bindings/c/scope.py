@@ -114,7 +114,7 @@ class OpScope:
         return f"call->{self.lengths[e.attr]} > 0"
 
     def printer(self) -> CPrinter:
-        """For expressions of this op, where `call` is the call."""
+        """Return a printer for expressions of this op, where `call` is the call."""
         symbols_here = {s: self.field(s) for s in self._fields}
         return CPrinter(
             self.library.helper,

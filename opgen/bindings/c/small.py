@@ -9,7 +9,7 @@ from opgen.machine import Machine
 
 
 def small_lines(kernel: Kernel, helper: str, machine: Machine) -> list[str]:
-    """Statements that return whether a call with the parameters `p` is for one thread; none if it never is.
+    """Return statements that return True if a call with the parameters `p` is for one thread; none if it never is.
 
     The rule is that of `opgen.compiler.sharing`.
     """

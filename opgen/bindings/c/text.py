@@ -33,7 +33,7 @@ def string(text: str) -> str:
 
 
 def comment(text: str) -> str:
-    """Text that a comment may hold: it neither ends the comment nor begins another, and has no trigraph."""
+    """Return text that a comment may hold: it neither ends the comment nor begins another, and has no trigraph."""
     safe = "".join(c if c.isprintable() or c == "\n" else " " for c in text)
     safe = re.sub(r"\*(?=\\*\s*/)", "* ", safe)
     safe = re.sub(r"/(?=\\*\s*\*)", "/ ", safe)
@@ -41,7 +41,7 @@ def comment(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Text on one line, fit for a comment."""
+    """Return text on one line, fit for a comment."""
     return comment(" ".join(text.split()))
 
 
@@ -59,7 +59,7 @@ def wrapped(text: str, width: int, indent: str = "", hanging: str = "    ") -> l
 
 
 def paragraphs(text: str, width: int) -> list[str]:
-    """Documentation text as lines: paragraphs are filled, blank lines between them kept."""
+    """Return documentation text as lines: paragraphs are filled, blank lines between them kept."""
     lines: list[str] = []
     for block in re.split(r"\n\s*\n", text.strip()):
         lines += [*([""] if lines else []), *wrapped(block, width, hanging="")]

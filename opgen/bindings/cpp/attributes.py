@@ -140,7 +140,7 @@ def _initial(op: OpSpec, attr: Attr, *, scalar_only: bool) -> str:
 
 
 def value(given: object) -> str:
-    """C++ source for a bool, int, float or str, or for a list of such."""
+    """Return C++ source for a bool, int, float or str, or for a list of such."""
     match given:
         case bool():
             return str(given).lower()

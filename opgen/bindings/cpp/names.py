@@ -30,7 +30,7 @@ class ClassNames:
 
 
 def camel_case(name: str) -> str:
-    """`data_format` as `DataFormat`."""
+    """Return `data_format` as `DataFormat`."""
     return "".join(part[:1].upper() + part[1:] for part in name.split("_")) or name
 
 

@@ -25,7 +25,7 @@ def declared(parameters: Iterable[ParameterView], type: str | None = None) -> li
 
 
 def positions(items: Iterable[ParameterView | OutputView], array: str) -> list[str]:
-    """Pointers to the elements of an array, one for each item."""
+    """Return pointers to the elements of an array, one for each item."""
     return [f"{array} + {i}" if i else array for i, _ in enumerate(items)]
 
 

@@ -107,7 +107,7 @@ def _shape(op: OpSpec, dims: Sequence[Dimension], layout: str | None, sizes: dic
 
 
 def _in_order(op: OpSpec, logical: Sequence[int], layout: str | None) -> tuple[int, ...]:
-    """Logical sizes in the caller's order, for the layout that is the default."""
+    """Return logical sizes in the caller's order, for the layout that is the default."""
     if layout is None:
         return tuple(logical)
     attr = op.attr(layout)

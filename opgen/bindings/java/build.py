@@ -123,7 +123,7 @@ def build_layer(jdk: Jdk, folder: Path, prefix: str, soname: str, target: Path) 
 
 
 def compile_classes(jdk: Jdk, sources: Sequence[Path], target: Path, *options: str) -> None:
-    """Java's sources to classes in a folder."""
+    """Compile Java's sources to classes in a folder."""
     target.mkdir()
     listed = target.with_suffix(".sources")
     listed.write_text("\n".join(f'"{s.resolve()}"'.replace("\\", "\\\\") for s in sources))
@@ -135,7 +135,7 @@ def compile_classes(jdk: Jdk, sources: Sequence[Path], target: Path, *options: s
 
 
 def write_jar(classes: Path, target: Path) -> None:
-    """All classes of a folder as a jar: the same bytes for the same classes."""
+    """Write all classes of a folder as a jar: the same bytes for the same classes."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as jar:
         _entry(jar, "META-INF/MANIFEST.MF", b"Manifest-Version: 1.0\r\nCreated-By: opgen\r\n\r\n")
         for path in sorted(classes.rglob("*.class")):

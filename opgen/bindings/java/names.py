@@ -30,19 +30,19 @@ _GENERICS = ("T", "U", "V", "W", "X", "Y", "Z")
 
 
 def lower_camel(name: str) -> str:
-    """`data_format` as `dataFormat`."""
+    """Return `data_format` as `dataFormat`."""
     head, *rest = [part for part in name.split("_") if part] or [name]
     return head[:1].lower() + head[1:] + "".join(part[:1].upper() + part[1:] for part in rest)
 
 
 def upper_camel(name: str) -> str:
-    """`data_format` as `DataFormat`."""
+    """Return `data_format` as `DataFormat`."""
     text = lower_camel(name)
     return text[:1].upper() + text[1:]
 
 
 def class_names(ops: Iterable[OpSpec]) -> dict[str, str]:
-    """Today's class of each op: `FFT2D` is Fft2d."""
+    """Return today's class of each op: `FFT2D` is Fft2d."""
     names = Names((*CLASSES, *_GENERICS))
     return {op.name: names.fresh(upper_camel(snake_case(op.name))) for op in ops}
 

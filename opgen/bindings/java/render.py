@@ -21,7 +21,7 @@ from opgen.spec.model.model import Module
 
 
 def xml_comment(text: str) -> str:
-    """Text that a comment of XML may hold: no two hyphens are neighbours."""
+    """Return text that a comment of XML may hold: no two hyphens are neighbours."""
     return re.sub(r"-(?=-)", "- ", text)
 
 

@@ -45,7 +45,7 @@ def joined(text: str, width: int = 80) -> str:
 
 
 def line_comment(text: str) -> str:
-    """Text that a comment of one line may hold: Java reads `\\u` as an escape there, but not after a backslash."""
+    """Return text for a comment of one line: Java reads `\\u` as an escape there, but not after a backslash."""
     return "".join(c if c.isprintable() else " " for c in text).replace("\\", "\\\\")
 
 
@@ -64,7 +64,7 @@ def wrapped(text: str, width: int, hanging: str = "") -> list[str]:
 
 
 def paragraphs(text: str, width: int) -> list[str]:
-    """Documentation text, escaped, as lines; a blank line and `<p>` part its paragraphs."""
+    """Return documentation text, escaped, as lines; a blank line and `<p>` separate its paragraphs."""
     lines: list[str] = []
     for block in re.split(r"\n\s*\n", text.strip()):
         head = "<p>" if lines else ""

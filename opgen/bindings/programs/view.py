@@ -53,7 +53,7 @@ class TensorView:
 
     @property
     def described(self) -> str:
-        """For a comment: `x: float32[1, 3]`."""
+        """Return text for a comment: `x: float32[1, 3]`."""
         return one_line(f"{self.said}: {self.type}[{', '.join(map(str, self.shape))}]")
 
 

@@ -140,7 +140,7 @@ def _payload_check(op: OpSpec, scope: OpScope, attr: Attr) -> str:
 
 
 def tuple_literal(values: tuple[object, ...]) -> str:
-    """Python source for a tuple of plain values."""
+    """Return Python source for a tuple of plain values."""
     inside = ", ".join(literal(v) for v in values)
     return f"({inside},)" if len(values) == 1 else f"({inside})"
 

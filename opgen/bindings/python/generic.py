@@ -392,7 +392,7 @@ def _shape(value: object) -> tuple[object, ...]:
 
 
 def _static(checks: Checks, decl: StaticDecl, value: object) -> Argument:
-    """Numbers whose values count."""
+    """Return numbers whose values count, as an argument."""
     from opgen.spec.generic import Argument
 
     argument, floats = decl.name.name, decl.dtype.name not in ("int32", "int64", "bool")

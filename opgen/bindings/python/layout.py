@@ -75,7 +75,7 @@ def _widest_bracket(text: str) -> tuple[int, int] | None:
 
 
 def _split(text: str) -> list[str]:
-    """At the commas outside brackets and strings."""
+    """Split at the commas outside brackets and strings."""
     parts, depth, start = [], 0, 0
     for position, c in _outside_strings(text):
         depth += (c in _OPEN) - (c in _CLOSE)

@@ -16,7 +16,7 @@ _NAMED_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def literal(value: object) -> str:
-    """Python source for a bool, int, float, str, None, or a tuple of such (as a list)."""
+    """Return Python source for a bool, int, float, str, None, or a tuple of such (as a list)."""
     match value:
         case None | bool() | int():
             return repr(value)
@@ -40,7 +40,7 @@ def docstring(text: str, indent: int) -> str:
 
 
 def comment(text: str) -> str:
-    """One line that a comment may hold."""
+    """Return one line that a comment may hold."""
     return _escaped(" ".join(text.split()), {})
 
 
@@ -60,7 +60,7 @@ def wrapped(text: str, width: int, indent: str = "", hanging: str = "    ") -> l
 
 
 def paragraphs(text: str, width: int) -> list[str]:
-    """Documentation text as lines: paragraphs are filled, blank lines between them kept."""
+    """Return documentation text as lines: paragraphs are filled, blank lines between them kept."""
     lines: list[str] = []
     for block in re.split(r"\n\s*\n", text.strip()):
         lines += [*([""] if lines else []), *wrapped(block, width, hanging="")]

@@ -113,7 +113,7 @@ class _Emitter:
         return f"{const}{MEMORY_TYPES[a.dtype]}* __restrict__ {self.names[a.name]}"
 
     def _extents(self, extents: Extents) -> str:
-        """Extents for a comment: as arithmetic on sizes too small to wrap."""
+        """Return extents for a comment: as arithmetic on sizes too small to wrap."""
         modest = {name: (max(low, 0), min(high, _MODEST)) for name, (low, high) in self._intervals().items()}
         printer = ExpressionPrinter(Scope(self.names, {}, modest))
         return f"({', '.join(printer.text(e) for e in extents)})"

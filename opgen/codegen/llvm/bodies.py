@@ -42,7 +42,7 @@ class Format:
 
     @property
     def shifter(self) -> float:
-        """Added to a small number, it leaves the nearest integer in the last bits of the sum."""
+        """Return a number that, added to a small one, leaves the nearest integer in the last bits of the sum."""
         return 1.5 * 2.0**self.fraction
 
     def bits(self, value: float) -> int:
@@ -99,7 +99,7 @@ class Body:
         return name
 
     def apply(self, op: str, a: str, b: str) -> str:
-        """Of floats if the operation's name begins with f, else of integers."""
+        """Emit an operation of floats if its name begins with f, else of integers."""
         return self.define(f"{op} {self.real if op[0] == 'f' else self.whole} {a}, {b}")
 
     def fma(self, a: str, b: str, c: str) -> str:
@@ -125,7 +125,7 @@ class Body:
         return self.define(f"select {flags} {held}, {self.real} {yes}, {self.real} {no}")
 
     def polynomial(self, x: str, coefficients: Sequence[Fraction | Decimal | float]) -> str:
-        """By Horner's rule, the highest power's coefficient last."""
+        """Emit a polynomial by Horner's rule, the highest power's coefficient last."""
         *rest, last = [self.number(float(c)) for c in coefficients]
         value = last
         for c in reversed(rest):
@@ -134,7 +134,7 @@ class Body:
 
 
 def nodes(terms: int) -> list[Decimal]:
-    """Chebyshev's, between -1 and 1."""
+    """Return Chebyshev's nodes, between -1 and 1."""
     return [Decimal(math.cos(math.pi * (2 * k + 1) / (2 * terms))) for k in range(terms)]
 
 

@@ -225,7 +225,7 @@ def _from_float(fn: Function, value: Value, to: DType) -> Value:
 
 
 def _from_integer(fn: Function, value: Value, to: DType) -> Value:
-    """From bool or an integer."""
+    """Convert from bool or an integer."""
     source, lanes = value.type.dtype, value.type.lanes
     signed = source.is_int and source.signed
     if to.kind == "int":
@@ -246,7 +246,7 @@ def _from_integer(fn: Function, value: Value, to: DType) -> Value:
 
 
 def _saturated(fn: Function, value: Value, to: DType) -> Value:
-    """float32 or float64 to an integer: truncated, saturated, a NaN to 0."""
+    """Convert float32 or float64 to an integer: truncated, saturated, a NaN to 0."""
     result = Type(to, value.type.lanes)
     if result.lanes > 1 and to.bits < INT32.bits:
         return _clamped(fn, value, to)
@@ -258,7 +258,7 @@ def _saturated(fn: Function, value: Value, to: DType) -> Value:
 
 
 def _clamped(fn: Function, value: Value, to: DType) -> Value:
-    """`_saturated` of vectors to narrow types: LLVM converts those lane by lane, int32 at once."""
+    """Apply `_saturated` to vectors of narrow types: LLVM converts those lane by lane, int32 at once."""
     lanes = value.type.lanes
     zero, least, greatest = (literal(float(n), value.type) for n in (0, to.least, to.greatest))
     number = value.ref
@@ -273,7 +273,7 @@ def _clamped(fn: Function, value: Value, to: DType) -> Value:
 
 
 def _widened(fn: Function, value: Value) -> Value:
-    """float16 or bfloat16 to float32, exactly."""
+    """Convert float16 or bfloat16 to float32, exactly."""
     name = value.type.dtype.name
     if name == "float16" and fn.module.target.converts_float16:
         half = vector("half", value.type.lanes)
@@ -283,7 +283,7 @@ def _widened(fn: Function, value: Value) -> Value:
 
 
 def _narrowed(fn: Function, value: Value, to: DType) -> Value:
-    """float32 to float16 or bfloat16."""
+    """Convert float32 to float16 or bfloat16."""
     if to.name == "float16" and fn.module.target.converts_float16:
         half = vector("half", value.type.lanes)
         rounded = fn.writer.pure("half", f"fptrunc {value.typed} to {half}")

@@ -245,5 +245,5 @@ FUNCTIONS: dict[str, Callable[[Body, str], str]] = {
 
 
 def elementary(fn: Function, function: str, x: Value) -> Value:
-    """One of FUNCTIONS: a helper, which LLVM inlines."""
+    """Return one of FUNCTIONS: a helper, which LLVM inlines."""
     return called(fn, function, lambda body: FUNCTIONS[function](body, "%x"), {"x": x})

@@ -96,7 +96,7 @@ def _preamble(kernel: Kernel, target: Target) -> str:
 
 
 def _attributes(target: Target) -> str:
-    """Of every function.  Without builtins a loop stays a loop, and does not become a call of memcpy or memset."""
+    """Return the attributes of every function; without builtins a loop does not become a call of memcpy or memset."""
     width = f' "prefer-vector-width"="{target.vector_bits}"' if target.is_x86 and target.vector_bits > 256 else ""
     return f'nounwind "no-builtins"{width}'
 

@@ -75,7 +75,7 @@ class Tiles:
     held: dict[object, int] = field(default_factory=dict)
 
     def forget(self) -> None:
-        """Memory may have changed, or another branch have been taken."""
+        """Forget values after memory may have changed, or another branch have been taken."""
         self.held.clear()
 
 

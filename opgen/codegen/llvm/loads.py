@@ -48,7 +48,7 @@ def load(fn: Function, e: Load) -> Value:
 
 
 def words(fn: Function, parts: Sequence[Expr]) -> str | None:
-    """Elements and their right neighbours, four bytes in all, as words, by one load; None if they are not such."""
+    """Load elements and their right neighbours, four bytes in all, as words at once; None if they are not such."""
     reads = [e for e in parts if isinstance(e, Load) and e.mask is None]
     if len(reads) != len(parts) or len({e.buffer for e in reads}) > 1:
         return None
@@ -133,7 +133,7 @@ def _starts(places: Sequence[int], count: int) -> list[int]:
 
 
 def _load_chunks(fn: Function, memory: Memory, base: Poly, places: Sequence[int | None], mask: str | None) -> str:
-    """Lanes near each other: vectors that together hold them, then the lanes picked."""
+    """Load lanes near each other: vectors that together hold them, then the lanes picked."""
     count = len(places)
     element = vector(memory_type(memory.buffer.dtype.name), count)
     zeros = "zeroinitializer" if None in places else "poison"

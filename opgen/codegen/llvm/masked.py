@@ -42,7 +42,7 @@ def has_masks(fn: Function, of: Type) -> bool:
 
 
 def keep(fn: Function, lanes: tuple[bool, ...], value: Value, total: Value) -> Value:
-    """`value` in the given lanes, `total` in the others."""
+    """Return `value` in the given lanes, `total` in the others."""
     number, whole = sum(on << k for k, on in enumerate(lanes)), f"i{len(lanes)}"
     bits = fn.writer.pure("lanes", f'call {whole} asm "", "=r,0"({whole} {number})')
     flags = value_type(Type(BOOL, len(lanes)))

@@ -37,7 +37,7 @@ def bind(fn: Function, buffer: Buffer, ref: str, alignment: int, readonly: bool)
 
 
 def flattened(fn: Function, memory: Memory, indices: tuple[Expr, ...]) -> tuple[Lanes, int]:
-    """Row-major: the element's number, and the number of lanes.  Unrolled copies ask for the same places."""
+    """Return the element's row-major number, and the number of lanes.  Unrolled copies ask for the same places."""
     literals = [_literal(i) for i in indices]
     key = (memory.ref, *[(id(i),) if n is None else n for i, n in zip(indices, literals, strict=True)])
     found = fn.places.get(key) or fn.fixed.get(key)

@@ -81,7 +81,7 @@ def _capture(fn: Function, s: For) -> _Captured:
 
 
 def _emit_range(fn: Function, s: For, name: str, captured: _Captured, emit_loop: EmitLoop) -> None:
-    """The loop over [begin, end) as a function of its own, where parallel loops inside run serially."""
+    """Emit the loop over [begin, end) as a function of its own, where parallel loops inside run serially."""
     inner = Function(fn.module, fn.evaluate)
     w = inner.writer
     pointers = [w.value(sanitised(m.buffer.name)) for m in captured.buffers]

@@ -82,7 +82,7 @@ entry:
 
 
 def opened(module: Module, w: Writer, taken: str, threads: str) -> None:
-    """A loop begins: all parts are free.  `taken` points to WORDS words."""
+    """Begin a loop: all parts are free.  `taken` points to WORDS words."""
     w.line(f"call void @{_helper(module, 'parts.open', _OPEN)}(ptr {taken}, i64 {threads})")
 
 
@@ -93,7 +93,7 @@ def take(module: Module, w: Writer, taken: str) -> str:
 
 
 def give(module: Module, w: Writer, taken: str, part: str) -> None:
-    """The piece is done."""
+    """Give a part back when its piece is done."""
     w.line(f"call void @{_helper(module, 'parts.give', _GIVE)}(ptr {taken}, i64 {part})")
 
 

@@ -47,7 +47,7 @@ def _pow(b: Body, x: str, y: str) -> str:
 
 
 def _power_of_float(b: Body, size: str, y: str) -> str:
-    """In float64, rounded once."""
+    """Compute the power in float64, rounded once."""
     wide = Body(b.fn, FORMATS["float64"], b.lanes, b.lines)
     base, exponent = (b.define(f"fpext {b.real} {v} to {wide.real}") for v in (size, y))
     product = wide.apply("fmul", exponent, _log_of_float(wide, base))
@@ -55,7 +55,7 @@ def _power_of_float(b: Body, size: str, y: str) -> str:
 
 
 def _log_of_float(b: Body, x: str) -> str:
-    """Of a float32 that is not negative, in float64: within 2**-36 of the right one."""
+    """Compute log of a float32 that is not negative, in float64: within 2**-36 of the right one."""
     f = b.format
     bits = b.to_integer(x)
     exponent = b.apply("ashr", b.apply("sub", bits, b.integer(f.bits(math.sqrt(0.5)))), b.integer(f.fraction))
@@ -134,7 +134,7 @@ def _sum(b: Body, large: str, small: str) -> tuple[str, str]:
 
 
 def _product(b: Body, x: tuple[str, str], y: tuple[str, str]) -> tuple[str, str]:
-    """Of two sums of a number and a small one."""
+    """Multiply two sums of a number and a small one."""
     high = b.apply("fmul", x[0], y[0])
     error = b.fma(x[0], y[0], b.define(f"fneg {b.real} {high}"))
     return high, b.fma(x[0], y[1], b.fma(x[1], y[0], error))

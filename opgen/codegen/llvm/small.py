@@ -46,7 +46,7 @@ def packed(fn: Function, value: Value, to: DType) -> Value:
 
 
 def _float(exponent: int) -> str:
-    """2**exponent as LLVM writes a float."""
+    """Return 2**exponent as LLVM writes a float."""
     return f"0x{struct.unpack('<Q', struct.pack('<d', 2.0**exponent))[0]:016X}"
 
 

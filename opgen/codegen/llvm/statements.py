@@ -66,7 +66,7 @@ def _for(fn: Function, s: For) -> None:
 
 
 def loop(fn: Function, s: For, start: str, stop: str) -> None:
-    """A serial loop over [start, stop), tested at the end of each iteration."""
+    """Emit a serial loop over [start, stop), tested at the end of each iteration."""
     w = fn.writer
     constant = not start.startswith("%") and not stop.startswith("%")
     if constant and int(start) >= int(stop):

@@ -53,7 +53,7 @@ def _only(mask: Expr | None, count: int) -> int | None:
 
 
 def _store_lane(fn: Function, memory: Memory, at: Lanes, count: int, ref: str, lane: int) -> None:
-    """One lane of a vector.
+    """Store one lane of a vector.
 
     LLVM 22 makes of a masked store of one lane, where its value was narrowed just before, a store of the wide value.
     """
@@ -73,7 +73,7 @@ def _in_memory(fn: Function, value: Value) -> Value:
 
 
 def _store_lanes(fn: Function, memory: Memory, at: Lanes, count: int, ref: str) -> None:
-    """A vector store without a mask; lanes at the same place are stored in order."""
+    """Store a vector without a mask; lanes at the same place are stored in order."""
     if at.rest or at.fixed:
         _scatter(fn, memory, at, count, ref, splat_literal("i1", "true", count))
         return

@@ -21,7 +21,7 @@ MARK = "!0"
 
 
 def runs(fn: Function, statements: Sequence[Stmt]) -> Iterator[Stmt | list[Store]]:
-    """Statements in order; those stores in lists."""
+    """Yield statements in order; suitable stores in lists."""
     run: list[Store] = []
     for s in statements:
         if isinstance(s, Store) and suits(fn, s):

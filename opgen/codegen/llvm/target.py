@@ -49,7 +49,7 @@ class Target:
     @staticmethod
     @cache
     def host() -> Target:
-        """This machine, with everything its CPU has."""
+        """Return this machine, with everything its CPU has."""
         features = str(_llvm().get_host_cpu_features().flatten())
         return Target(str(_llvm().get_process_triple()), str(_llvm().get_host_cpu_name()), features, name="host")
 
@@ -169,5 +169,5 @@ def machine(target: Target) -> LlvmMachine:
 
 @cache
 def data_layout(target: Target) -> str:
-    """LLVM's description of sizes and alignments on the target."""
+    """Return LLVM's description of sizes and alignments on the target."""
     return str(machine(target).target_data)

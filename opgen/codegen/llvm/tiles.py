@@ -89,7 +89,7 @@ def _in_rows(fn: Function, s: Alloc, region: Region) -> bool:
 
 
 def _width(fn: Function, buffer: str) -> int:
-    """Elements in a column of an operand: pairs of bfloat16 are two."""
+    """Return the elements in a column of an operand: pairs of bfloat16 are two."""
     return PAIR // fn.memory(buffer).buffer.dtype.bytes
 
 
@@ -138,7 +138,7 @@ def leave(fn: Function, tiles: Tiles) -> None:
 
 
 def release(fn: Function) -> None:
-    """At the end of a function: the registers are nobody's again."""
+    """Release the registers at the end of a function."""
     if fn.configured is not None:
         symbol = fn.module.declare("llvm.x86.tilerelease", "void @llvm.x86.tilerelease()")
         fn.writer.line(f"call void {symbol}()")

@@ -117,7 +117,7 @@ def wrapped(value: int, bits: int) -> int:
 
 
 def _float_literal(value: float) -> str:
-    """Decimal where that is short and exact, otherwise the hexadecimal form of the double that equals it."""
+    """Return the decimal form if it is short and exact, else the hexadecimal form of the double that equals it."""
     if math.isfinite(value) and abs(value) < 1e6 and value * 16 == int(value * 16):
         return repr(value)
     return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"

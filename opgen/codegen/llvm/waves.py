@@ -36,7 +36,7 @@ _REACHES = {"float32": _Reach(2.0**16, 3, 4), "float64": _Reach(2.0**30, 7, 7)}
 
 
 def wave(fn: Function, function: str, x: Value) -> Value:
-    """One of WAVES: a helper, which LLVM inlines."""
+    """Return one of WAVES: a helper, which LLVM inlines."""
     return called(fn, function, lambda body: _wave(body, function, "%x"), {"x": x})
 
 
@@ -86,7 +86,7 @@ def _series(z: Decimal, first: int) -> Decimal:
 
 
 def _beyond(b: Body, function: str, x: str, size: str, limit: float, value: str) -> str:
-    """`value`, but the library's in lanes beyond the limit; NaN is left."""
+    """Return `value`, but the library's in lanes beyond the limit; NaN is left."""
     flags = vector("i1", b.lanes)
     great = b.define(f"fcmp ogt {b.real} {size}, {b.number(limit)}")
     some = great

@@ -158,7 +158,7 @@ class Writer:
 
     @contextmanager
     def loop(self) -> Iterator[Loop]:
-        """A loop, from the branch into it to the end of its body."""
+        """Write a loop, from the branch into it to the end of its body."""
         loop = Loop([], len(self._scopes), [], [])
         if self._loops:
             self._loops[-1].inner.append(loop)

@@ -144,7 +144,7 @@ class Context:
         return context
 
     def with_let(self, var: Var, value: Expr) -> Context:
-        """Inside the body of a `let`; the same one gives the same context."""
+        """Return the context inside the body of a `let`; the same one gives the same context."""
         key = (var, value)
         if key not in self._inner:
             self._inner[key] = self._with_let(var, value)
@@ -159,7 +159,7 @@ class Context:
         return replace(context, values={**context.values, var.name: seen})
 
     def with_buffers(self, buffers: tuple[Buffer, ...]) -> Context:
-        """Inside the body of an `alloc`; the same one gives the same context."""
+        """Return the context inside the body of an `alloc`; the same one gives the same context."""
         known = self._side_by_side.get(id(buffers))
         if known is not None:
             return known[1]
@@ -220,7 +220,7 @@ class Context:
         return any(f.value is not None for f in self.facts)
 
     def interval(self, e: Expr) -> tuple[int | None, int | None]:
-        """Numeric bounds, both inclusive, of a scalar integer expression; None where none is known."""
+        """Return numeric bounds, both inclusive, of a scalar integer expression; None where none is known."""
         return self._prover.interval(self.polynomial(e))
 
     def polynomial(self, e: Expr) -> Polynomial:
@@ -302,7 +302,7 @@ def _consequences(fact: Polynomial) -> list[Polynomial]:
 
 
 def _alternatives(fact: Polynomial) -> Iterator[tuple[Polynomial, Polynomial]]:
-    """For `v <= max(x, y)` and the like: (the fact for one operand, that for the other), both ways round."""
+    """Yield, for `v <= max(x, y)` and the like: (the fact for one operand, that for the other), both ways round."""
     for a in sorted(fact.atoms, key=lambda a: a.key):
         c = fact.terms.get((a,), 0)
         if c and a.kind in ("min", "max") and (c > 0) == (a.kind == "max"):

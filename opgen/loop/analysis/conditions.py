@@ -13,7 +13,7 @@ OPPOSITE: dict[CompareOp, CompareOp] = {"eq": "ne", "ne": "eq", "lt": "ge", "ge"
 
 
 def leaves(e: Expr, wanted: bool = True) -> list[tuple[Expr, bool]]:
-    """Parts of a condition with their truth values; they all hold if the condition's truth value is `wanted`."""
+    """Return parts of a condition with their truth values; all hold if the condition's truth value is `wanted`."""
     match e:
         case Unary() if e.op == "not":
             return leaves(e.operand, not wanted)

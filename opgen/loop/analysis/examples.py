@@ -93,7 +93,7 @@ class Examples:
 
     @cached_property
     def _about(self) -> dict[Atom, list[tuple[int, Polynomial]]]:
-        """By variable the facts about it and variables before it, as c and r of `c * v + r >= 0`."""
+        """Return, by variable, the facts about it and variables before it, as c and r of `c * v + r >= 0`."""
         about: dict[Atom, list[tuple[int, Polynomial]]] = {}
         for f in self.facts:
             inner = max(_variables((f,)), key=self._rank.__getitem__, default=None)

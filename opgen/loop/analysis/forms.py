@@ -37,14 +37,14 @@ class Form:
         return self.number + sum(low for low, _ in ends), self.number + sum(high for _, high in ends)
 
     def plus(self, other: Form, times: int = 1) -> Form:
-        """This and a multiple of another."""
+        """Return this plus a multiple of another."""
         terms = dict(self.terms)
         for v, factor in other.terms.items():
             terms[v] = terms.get(v, 0) + times * factor
         return Form({v: factor for v, factor in terms.items() if factor}, self.number + times * other.number)
 
     def quotient(self, by: int) -> Form:
-        """This divided by a positive number, rounded down."""
+        """Return this divided by a positive number, rounded down."""
         whole = Form({v: f // by for v, f in self.terms.items() if f % by == 0}, self.number // by)
         rest = Form({v: f for v, f in self.terms.items() if f % by}, self.number % by)
         low, high = (end // by for end in rest.range)
@@ -112,7 +112,7 @@ def _least(left: Form, right: Form) -> Form:
 
 
 def _opaque(name: str, low: int, high: int) -> Form:
-    """Something that is known by its range alone; of the same variables it is the same."""
+    """Return a variable that is known by its range alone; of the same variables it is the same."""
     return Form({Variable(name, high - low + 1): 1}, low)
 
 

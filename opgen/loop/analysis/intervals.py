@@ -38,7 +38,7 @@ def scale(a: Interval, c: int) -> Interval:
 
 
 def multiply(a: Interval, b: Interval) -> Interval:
-    """Products of a number in each."""
+    """Return the products of a number in each."""
     inf = float("inf")
     rows = (-inf if a[0] is None else a[0], inf if a[1] is None else a[1])
     columns = (-inf if b[0] is None else b[0], inf if b[1] is None else b[1])

@@ -169,7 +169,7 @@ class Movement:
         return Executed(adds + paired, len(loads) + len(stores), paired, instructions=vectors)
 
     def _instructions(self, e: Expr) -> float:
-        """Vectors of multiply-adds that take as long as an operation."""
+        """Return the number of vectors of multiply-adds that take as long as an operation."""
         name = e.op if isinstance(e, Binary | Unary) else e.function if isinstance(e, Call) else ""
         each = SLOW.get(name, FUNCTION if isinstance(e, Call) and name not in ("fma", "abs", "floor", "ceil") else 1)
         return each * math.ceil(e.type.lanes * e.type.dtype.bytes / self._vector_bytes)
@@ -274,7 +274,7 @@ def samples(loop: For) -> list[Ranges]:
 
 
 def count(loop: For, ranges: Ranges) -> float:
-    """Number of iterations of the loop, in the typical iteration of those around it."""
+    """Return the number of iterations of the loop, in the typical iteration of those around it."""
     start, stop = (sum(interval(e, ranges)) / 2 for e in (loop.start, loop.stop))
     return max(0.0, stop - start)
 
@@ -309,7 +309,7 @@ def interval(e: Expr, ranges: Ranges) -> Interval:
 
 
 def _compared(op: str, a: Interval, b: Interval) -> Interval:
-    """(1, 1) if it always holds, (0, 0) if never."""
+    """Return (1, 1) if it always holds, (0, 0) if never."""
     if op in ("gt", "ge"):
         return _compared({"gt": "lt", "ge": "le"}[op], b, a)
     if op in ("eq", "ne"):

@@ -358,7 +358,7 @@ def _quotient(left: Polynomial, right: Polynomial) -> Polynomial:
 
 
 def _shifted_quotient(p: Polynomial) -> tuple[Atom, int] | None:
-    """(q, k) if the polynomial is a quotient q plus a number k."""
+    """Return (q, k) if the polynomial is a quotient q plus a number k."""
     shift = p.terms.get((), 0)
     rest = [(m, c) for m, c in p.terms.items() if m]
     if len(rest) == 1 and rest[0][1] == 1 and len(rest[0][0]) == 1 and rest[0][0][0].kind == "floordiv":

@@ -170,7 +170,7 @@ class Prover:
         return False
 
     def _eliminations(self, goal: Polynomial, v: Atom, a: Polynomial, sign: int) -> Iterator[Polynomial]:
-        """Goals without `v` (each enough for this one), by a fact that bounds it on the side that matters."""
+        """Yield goals without `v` (each enough for this one), by a fact that bounds it on the side that matters."""
         for f in (*self._facts_about(v), *_between_quotients(goal, v)):
             parts = f.split(v)
             if parts is None:
@@ -195,7 +195,7 @@ class Prover:
         )
 
     def _sign(self, p: Polynomial, depth: int) -> int:
-        """1 if p >= 0, -1 if p <= 0, 0 if neither is known."""
+        """Return 1 if p >= 0, -1 if p <= 0, 0 if neither is known."""
         quick = self._sign_at_once(p)
         if quick or depth < 3 or p.value is not None:
             return quick
@@ -310,7 +310,7 @@ class Prover:
 
 
 def strongest(facts: Sequence[Polynomial]) -> tuple[Polynomial, ...]:
-    """Of facts that differ by a number only, the one from which the others follow."""
+    """Return, of facts that differ by a number only, the one from which the others follow."""
     least: dict[frozenset[tuple[tuple[Atom, ...], int]], tuple[int, Polynomial]] = {}
     for f in facts:
         number = f.terms.get((), 0)
@@ -351,6 +351,6 @@ def _unit_or_more(f: Polynomial, v: Atom) -> int:
 
 
 def _unit(f: Polynomial, v: Atom) -> int:
-    """1 or -1 if that is the coefficient of an atom in a fact, else 0."""
+    """Return 1 or -1 if that is the coefficient of an atom in a fact, else 0."""
     k = _unit_or_more(f, v)
     return k if abs(k) == 1 else 0

@@ -342,7 +342,7 @@ class ExpressionWriter:
 
 
 def _bounds(op: str, a: Code, b: Code, whole: tuple[int, int]) -> tuple[int, int]:
-    """Bounds of the mathematical result of an integer operation."""
+    """Return bounds of the mathematical result of an integer operation."""
     if op == "add":
         return a.low + b.low, a.high + b.high
     if op == "sub":

@@ -38,7 +38,7 @@ class Memory:
         self.store: Callable[..., object] = store(self)
 
     def load_lanes(self, index: Index, lanes: int, mask: Array | None = None) -> Array:
-        """One element a lane; 0 where the mask is off."""
+        """Load one element a lane; 0 where the mask is off."""
         active = np.ones(lanes, dtype=np.bool_) if mask is None else mask
         offsets = self._offsets(index, active)
         if not len(self.data):
@@ -49,7 +49,7 @@ class Memory:
         return np.where(active, self.data[offsets], np.zeros((), dtype=self.data.dtype))
 
     def store_lanes(self, value: Array, index: Index, lanes: int, mask: Array | None = None) -> None:
-        """One element a lane, in lane order; none where the mask is off."""
+        """Store one element a lane, in lane order; none where the mask is off."""
         active = np.ones(lanes, dtype=np.bool_) if mask is None else mask
         offsets = self._offsets(index, active)[active]
         self.data[offsets] = value[active]
@@ -78,7 +78,7 @@ class Memory:
 
 
 def _poison(dtype: DType, size: int) -> Array:
-    """Contents that no one should see: NaNs, or integers with all bits set."""
+    """Return contents that no one should see: NaNs, or integers with all bits set."""
     kind = NUMPY[dtype.name]
     if dtype.kind == "bool":
         return np.ones(size, dtype=kind)
