@@ -1,1 +1,1 @@
-"""One concrete call: attribute values, sizes, and shapes worked out."""
+"""Evaluation of one concrete call: attribute values, sizes and shapes."""

@@ -1,4 +1,4 @@
-"""Attribute values that a caller gave: checked, completed with defaults, brought into logical order."""
+"""Attribute values from a caller: checked, completed with defaults, brought into logical order."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from opgen.spec.model import model as m
 from opgen.spec.model.bounds import bounds, expected_scalar
 
 _LONG = 80
-"""Characters of a value that messages show."""
+"""Maximum number of characters of a value in a message."""
 _DEEP = 4
-"""How far lists are looked into: none that means something nests deeper."""
+"""Depth to which lists are examined; no valid list nests deeper."""
 
 AttrArgument: TypeAlias = "int | float | bool | str | Sequence[AttrArgument] | None"
 
 
 class CallError(UserError, ValueError):
-    """A call that an op does not take: which argument, what was expected, what was given."""
+    """Error for a call that an op refuses: the argument, the expected value, the given value."""
 
     def __init__(self, op: str, argument: str, expected: str, given: str) -> None:
         self.op, self.argument, self.expected, self.given = op, argument, expected, given
@@ -29,11 +29,11 @@ class CallError(UserError, ValueError):
 
 
 class CallTypeError(CallError, TypeError):
-    """The same, where it is the type of the argument that is wrong."""
+    """CallError for an argument of the wrong type."""
 
 
 def logical_axes(op: m.OpSpec, layout: str | None, words: Mapping[str, AttrStored], rank: int) -> tuple[int, ...]:
-    """For each logical dimension, where it stands in the caller's order."""
+    """Return the position of each logical dimension in the caller's order."""
     if layout is None:
         return tuple(range(rank))
     word = words[layout]
@@ -43,9 +43,9 @@ def logical_axes(op: m.OpSpec, layout: str | None, words: Mapping[str, AttrStore
 def settle_attrs(
     op: m.OpSpec, given: Mapping[str, AttrArgument]
 ) -> tuple[dict[str, AttrStored], dict[str, AttrArgument]]:
-    """Every attribute's value (lists flat, in logical order), and what the caller wrote for it, for messages.
+    """Return every attribute's value (lists flat, in logical order), and the caller's raw values for messages.
 
-    Raises CallError for an unknown, missing or illegal one.
+    Raises CallError for an unknown, missing or illegal attribute.
     """
     physical, raw = placed_attrs(op, given)
     words: dict[str, AttrStored] = {a.name: physical[a.name] for a in op.attrs if a.kind == "layout"}
@@ -55,7 +55,7 @@ def settle_attrs(
 def placed_attrs(
     op: m.OpSpec, given: Mapping[str, AttrArgument]
 ) -> tuple[dict[str, AttrStored], dict[str, AttrArgument]]:
-    """As `settle_attrs`, with lists in the caller's order."""
+    """Return the same as `settle_attrs`, with lists in the caller's order."""
     raw = _by_name(op, given)
     physical = {a.name: _settled(op.name, a, raw[a.name]) for a in op.attrs}
     for attr in op.attrs:
@@ -65,7 +65,7 @@ def placed_attrs(
 
 
 def _by_name(op: m.OpSpec, given: Mapping[str, AttrArgument]) -> dict[str, AttrArgument]:
-    """What is given for each attribute, or None; aliases are resolved."""
+    """Return the given value of each attribute, or None; aliases are resolved."""
     aliases = {a.alias: a.name for a in op.attrs if a.alias is not None}
     raw: dict[str, AttrArgument] = {a.name: None for a in op.attrs}
     for name, value in given.items():
@@ -82,7 +82,7 @@ def _by_name(op: m.OpSpec, given: Mapping[str, AttrArgument]) -> dict[str, AttrA
 
 
 def _settled(op: str, attr: m.Attr, value: AttrArgument) -> AttrStored:
-    """The value in the caller's order; a payload stands for its word."""
+    """Return the value in the caller's order; a payload is replaced by its word."""
     if value is None:
         if attr.has_default and attr.default is not None:
             return attr.default
@@ -132,7 +132,7 @@ def _expected(attr: m.Attr) -> str:
 
 
 def _scalar(attr: m.Attr, value: AttrArgument) -> Value | str | None:
-    """A scalar as the attribute's kind, or None if it is no such value."""
+    """Convert a scalar to the attribute's kind; None if it is not a value of that kind."""
     if isinstance(value, str):
         return value if attr.kind in ("enum", "layout") and value in attr.values else None
     if attr.kind == "bool":
@@ -148,7 +148,7 @@ def _scalar(attr: m.Attr, value: AttrArgument) -> Value | str | None:
             number = float(value)
         else:
             return None
-        # Written so that NaN, which no bound excludes, passes where there is none.
+        # Written so that NaN passes: no comparison with a bound excludes it.
         inside = not (number < low or number > high)
         return (float(number) if attr.kind == "float" else number) if inside else None
     except (TypeError, ValueError, OverflowError):  # an array of several numbers; an integer beyond all floats
@@ -160,14 +160,14 @@ def _is_list(value: AttrArgument) -> bool:
 
 
 def flatten_list(value: AttrArgument, deep: int = _DEEP) -> list[AttrArgument]:
-    """The scalars of nested lists, in order; a list too deep (which may hold itself) counts as one."""
+    """Return the scalars of nested lists, in order; a list too deep (perhaps cyclic) counts as one scalar."""
     if _is_list(value) and isinstance(value, Sequence) and deep:
         return [scalar for item in value for scalar in flatten_list(item, deep - 1)]
     return [value]
 
 
 def _take_payload(op: m.OpSpec, attr: m.Attr, raw: dict[str, AttrArgument], physical: dict[str, AttrStored]) -> None:
-    """Moves a list given in place of a word to the attribute that carries it."""
+    """Move a list that was given instead of a word to the attribute that carries it."""
     if attr.payload is None or not _is_list(raw[attr.name]):
         return
     carrier = op.attr(attr.payload[1])
@@ -190,7 +190,7 @@ def _in_order(op: m.OpSpec, attr: m.Attr, value: AttrStored, words: Mapping[str,
 
 
 def show(value: AttrArgument) -> str:
-    """A value as a caller would write it, cut short where it is long; objects by their class."""
+    """Format a value as a caller would write it, truncated if long; objects are shown by their class."""
     text = _shown(value, _DEEP)
     return text if len(text) <= _LONG else text[: _LONG - 3] + "..."
 

@@ -1,7 +1,7 @@
-"""Checks of a call, made from an op: one list in the order in which a wrong call is refused.
+"""Checks of a call, derived from an op: one list, in the order in which a wrong call is refused.
 
-`shapes.py` interprets the list; every language of generated interfaces prints it.  Types and attributes are checked
-before it (`arguments.py`), the shapes of the results are worked out after it.
+`shapes.py` interprets the list; the bindings of every language print it.  Types and attributes are checked before it
+(`arguments.py`); the shapes of the results are computed after it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Factors: TypeAlias = Sequence[str | int]
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """A size that the caller gives: of a dimension of a tensor, or an element of a vector of sizes (`vector`).
+    """Size from the caller: of a tensor's dimension, or an element of a vector of sizes (`vector`).
 
     `position` counts logical dimensions; `layout` is the attribute that orders them for the caller.
     """
@@ -35,7 +35,7 @@ class Size:
 
     @property
     def symbol(self) -> str | None:
-        """The symbol that the dimension is, if it is a single one."""
+        """Symbol of the dimension, or None if it is not a single symbol."""
         factors = self.dim.factors
         return factors[0] if len(factors) == 1 and isinstance(factors[0], str) else None
 
@@ -125,7 +125,7 @@ class Solve:
 
 @dataclass(frozen=True, slots=True)
 class Compare(Solve):
-    """Sizes are compared with products of what the op's lets compute."""
+    """Sizes are compared with products of the op's lets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ def checks(op: OpSpec) -> tuple[Check, ...]:
 
 
 class _Held:
-    """An op as a key: to compare ops by what they hold takes longer than to make their checks."""
+    """Op as a cache key by identity: comparing ops by value takes longer than deriving their checks."""
 
     def __init__(self, op: OpSpec) -> None:
         self.op = op
@@ -189,7 +189,7 @@ def symbols(op: OpSpec) -> list[str]:
 
 
 class _Solver:
-    """The steps that solve for the dimensions of an op, with one form chosen for every vector of sizes."""
+    """Solver for the dimensions of an op, with one form chosen for every vector of sizes."""
 
     def __init__(self, op: OpSpec, forms: Mapping[str, int]) -> None:
         self.op = op
@@ -211,7 +211,7 @@ class _Solver:
                 yield Size(given.name, position, layout, dim, isinstance(given, Sizes))
 
     def _waits(self, size: Size) -> bool:
-        """True if a size is compared with what the op's lets compute."""
+        """True if a size is compared with values of the op's lets."""
         return any(f in self.lets for f in size.dim.factors)
 
     def after_lets(self) -> tuple[Step, ...]:
@@ -219,9 +219,10 @@ class _Solver:
         return tuple(Same(s) for s in self.given if self._waits(s) and s.argument not in self.following)
 
     def before_lets(self) -> tuple[Step, ...]:
-        """Return the steps before them: symbols fixed and named, input by input, then what has to be solved.
+        """Return the steps before the op's lets and requirements.
 
-        Sizes of tensors whose shapes follow serve where a symbol would stay unknown.
+        Symbols are fixed and named input by input; the others are solved for afterwards.  Sizes of tensors whose shapes
+        follow are used only if a symbol would stay unknown.
         """
         self.steps += [Keep(s) for s in self.given if s.dim.broadcast]
         for vector in (i for i in self.op.inputs if isinstance(i, Sizes) and i.bindings):
@@ -255,7 +256,7 @@ class _Solver:
         return waiting
 
     def _stretched(self, sizes: list[Size], following: list[Size]) -> list[Size]:
-        """Solve for symbols that only sizes which broadcast tell; return the sizes that are left to look at."""
+        """Solve for symbols that only broadcasting sizes determine; return the remaining sizes."""
         elsewhere = told_elsewhere([s.dim for s in sizes], [s.dim for s in following], self.known)
         alone = []
         for symbol in dict.fromkeys(s.symbol for s in sizes if s.dim.broadcast):

@@ -1,4 +1,4 @@
-"""Values of the shape language's expressions for one concrete call."""
+"""Evaluation of the shape language's expressions for one concrete call."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ AttrStored: TypeAlias = int | float | bool | str | tuple[int, ...] | tuple[float
 
 @dataclass(frozen=True)
 class Environment:
-    """One call worked out.
+    """Values of one evaluated call.
 
-    `symbols` are dimensions and integer lets.  `attrs` has every attribute, lists flat and in logical order, an absent
-    list empty.  `shapes` are the inputs' and outputs' shapes in logical order, `output_shapes` the outputs' as the
-    caller sees them.
+    `symbols` are dimensions and integer lets.  `attrs` has every attribute: lists are flat and in logical order, an
+    absent list is empty.  `shapes` are the inputs' and outputs' shapes in logical order.  `output_shapes` are the
+    outputs' shapes in the caller's order.
     """
 
     op: m.OpSpec
@@ -33,19 +33,19 @@ class Environment:
 
     @property
     def dims(self) -> dict[str, int]:
-        """The symbols that are dimensions of inputs."""
+        """Symbols that are dimensions of inputs."""
         lets = {name for c in self.op.checks if isinstance(c, m.ShapeLet) for name in c.names}
         return {name: value for name, value in self.symbols.items() if name not in lets}
 
     @property
     def lets(self) -> dict[str, int]:
-        """The symbols that are integer lets."""
+        """Symbols that are integer lets."""
         dims = self.dims
         return {name: value for name, value in self.symbols.items() if name not in dims}
 
 
 def evaluate(expr: m.Expr, environment: Environment, indices: Mapping[str, int] | None = None) -> Value:
-    """The value of an expression of the shape language; integers are exact.
+    """Return the value of an expression of the shape language; integers are exact.
 
     `indices` are values for indices.  Raises EvaluationError for a division by zero and for an integer beyond int64.
     """
@@ -53,7 +53,7 @@ def evaluate(expr: m.Expr, environment: Environment, indices: Mapping[str, int] 
 
 
 def evaluate_int(expr: m.Expr, environment: Environment) -> int:
-    """The value of an integer expression."""
+    """Return the value of an integer expression."""
     value = evaluate(expr, environment)
     if not isinstance(value, int):
         raise InternalError(f"{expr!r} is not an integer")
@@ -81,7 +81,7 @@ _OPERATIONS: dict[str, Callable[[Value, Value], Value]] = {
 
 @dataclass
 class _Evaluator:
-    """Evaluates in an environment, or (`local`) in a function: then names are its parameters and lets."""
+    """Evaluator in an environment or, if `local` is given, in a function, whose parameters and lets it holds."""
 
     environment: Environment
     indices: Mapping[str, int]

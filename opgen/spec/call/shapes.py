@@ -1,4 +1,4 @@
-"""A call's shapes worked out: dimensions solved, lets computed, requirements checked, output shapes given.
+"""Shapes of a call: dimensions solved, lets computed, requirements checked, output shapes derived.
 
 This interprets the list of checks that generated bindings print (`checks.py`).  It serves examples, tests and graphs.
 """
@@ -28,16 +28,16 @@ def solve(
     sizes: Mapping[str, Sequence[int]] | None = None,
     attrs: Mapping[str, AttrArgument] | None = None,
 ) -> Environment:
-    """The environment of a call.
+    """Return the environment of a call.
 
-    `shapes` are the tensor inputs' shapes and `sizes` the sizes inputs' values, both in the caller's order; `attrs` is
-    what the caller gives for attributes (None, or nothing, for the default).  Raises CallError, naming an argument.
+    `shapes` are the tensor inputs' shapes and `sizes` the sizes inputs' values, both in the caller's order.  `attrs`
+    are the caller's attributes (absent or None for the default).  Raises CallError, naming an argument.
     """
     return _Call(op, module, shapes, sizes or {}, attrs or {}).solve()
 
 
 class _Call:
-    """A call while its checks are interpreted."""
+    """Call while its checks are interpreted."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class _Call:
                     self._whole(check.tensor)
         return self._with_outputs()
 
-    # What the caller gave -------------------------------------------------------------------------
+    # Arguments of the caller ----------------------------------------------------------------------
 
     def _rank(self, tensor: m.Tensor) -> None:
         if tensor.name not in self.shapes:
@@ -154,7 +154,7 @@ class _Call:
         raise self._mismatch(size, f"to be {expected}{either}{why}")
 
     def _whole(self, tensor: m.Tensor) -> None:
-        """A tensor whose shape follows from the rest."""
+        """Check a tensor whose shape follows from the rest."""
         try:
             expected = [evaluate_int(d.size, self.environment) for d in tensor.dims]
         except EvaluationError as error:
@@ -199,7 +199,7 @@ class _Call:
             raise CallError(self.op.name, require.argument, message, self._shown(require.argument)) from None
 
     def _shown(self, argument: str) -> str:
-        """What the caller gave; for what was left out, its default."""
+        """Format the caller's argument, or its default if it was omitted."""
         attr = next((a for a in self.op.attrs if a.name == argument), None)
         if attr is not None and self.raw[argument] is None:
             return show(attr.default) if attr.has_default else "nothing"

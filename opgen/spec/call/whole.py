@@ -1,4 +1,4 @@
-"""Integers of 64 bits made of floats, as sizes are; it imports nothing of a spec, as calls need it, too."""
+"""Rounding of floats to 64-bit integer sizes; it imports nothing of a spec, because calls need it too."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LIMIT = 2**63
 
 
 class EvaluationError(UserError):
-    """An expression without a value: a division by zero, or an integer beyond 64 bits."""
+    """Error for an expression without a value: a division by zero, or an integer beyond 64 bits."""
 
 
 _ROUNDED: dict[str, Callable[[float], int]] = {
@@ -23,7 +23,7 @@ _ROUNDED: dict[str, Callable[[float], int]] = {
 
 
 def rounded(function: str, value: float) -> int:
-    """The integer that a float is rounded to by a function of `Whole`.  Raises EvaluationError if there is none."""
+    """Round a float with a function of `Whole`.  Raises EvaluationError if the result exceeds 64 bits."""
     if not -float(LIMIT) <= value < float(LIMIT):
         raise EvaluationError("a float that does not fit in 64 bits")
     return _ROUNDED[function](value)

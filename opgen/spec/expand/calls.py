@@ -1,6 +1,6 @@
-"""Ops used in ops, as they are written: `let p = Op(x)` told from a call of a shape function, and which op first.
+"""Calls of ops in ops: `let p = Op(x)` distinguished from calls of shape functions, and the order of the ops.
 
-What such a call means is in `opgen/spec/inline/inlining.py`.
+`opgen/spec/inline/inlining.py` defines the meaning of such a call.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ D = TypeVar("D", s.FragmentDecl, s.OpDecl)
 
 
 def named_ops(items: Iterable[s.Declaration]) -> frozenset[str]:
-    """What a call names an op by: the names of ops that no function has."""
+    """Return the names by which calls refer to ops: those of ops that are not functions' names too."""
     items = list(items)
     functions = {i.name.name for i in items if isinstance(i, s.FunctionDecl)}
     return frozenset(i.name.name for i in items if isinstance(i, s.OpDecl)) - functions
 
 
 def with_calls(decl: D, ops: frozenset[str]) -> D:
-    """An op or fragment in which a `let` whose value is a call of an op is an `OpCall`."""
+    """Return an op or fragment with each `let` of a call of an op replaced by an `OpCall`."""
     return dataclasses.replace(decl, items=tuple(_item(item, ops) for item in decl.items))
 
 
@@ -38,7 +38,7 @@ def _item(item: s.Item, ops: frozenset[str]) -> s.Item:
 
 
 def in_turn(report: Report, decls: Sequence[s.OpDecl], fragments: Fragments) -> list[s.OpDecl]:
-    """The ops, each after those that it uses, or whose gradient it is; one that uses itself is noted, and left out."""
+    """Return the ops, each after those it uses or is a gradient of; one that uses itself is noted and left out."""
     by_name = {d.name.name: d for d in decls}
     needs = {name: _needs(decl, by_name, fragments) for name, decl in by_name.items()}
     done: dict[str, bool] = {}
@@ -62,7 +62,7 @@ def in_turn(report: Report, decls: Sequence[s.OpDecl], fragments: Fragments) -> 
 
 
 def _needs(decl: s.OpDecl, ops: Mapping[str, s.OpDecl], fragments: Fragments) -> list[s.Ident]:
-    """The ops that one calls, or is a derivative of; a gradient that leads back to itself is looked at elsewhere."""
+    """Return the ops that one calls or is a derivative of; cycles of gradients are checked elsewhere."""
     gradient, seen = gradient_of(decl), list[str]()
     while gradient is not None and gradient.op.name in ops and gradient.op.name not in seen:
         seen.append(gradient.op.name)
@@ -74,5 +74,5 @@ def _needs(decl: s.OpDecl, ops: Mapping[str, s.OpDecl], fragments: Fragments) ->
 
 
 def calls_in(items: Iterable[s.Item], fragments: Fragments) -> Iterator[s.OpCall]:
-    """The calls of ops among declarations."""
+    """Yield the calls of ops among declarations."""
     return (i for i in in_place(items, fragments) if isinstance(i, s.OpCall))

@@ -1,7 +1,7 @@
-"""Sizes that are worked out of elements: an op that has one is two ops.
+"""Sizes computed from elements: an op that has one becomes two ops.
 
-`count found = sum[i](...)` makes `found` an attribute of the op, and beside it the op `<Name>Count`, whose result is
-that number.  Callers that do not give the attribute run the other op first; no later stage knows more of it.
+`count found = sum[i](...)` makes `found` an attribute of the op, and adds the op `<Name>Count`, whose result is that
+number.  Callers that omit the attribute run the other op first; later stages see two ordinary ops.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from opgen.spec.syntax.fragments import Fragments, in_place
 from opgen.spec.syntax.report import Report
 
 SUFFIX = "Count"
-"""What the name of the op that counts ends in."""
+"""Suffix of the counting op's name."""
 
 _LEFT_OUT = (s.ExampleDecl, s.VersionsDecl, s.SignatureDecl, s.SpecializeDecl, s.AlgorithmDecl, s.UseDecl)
-"""What the op that counts does not have."""
+"""Declarations that the counting op leaves out."""
 
 
 def counted(report: Report, decl: s.OpDecl, fragments: Fragments) -> Sequence[s.OpDecl]:
-    """An op whose size is counted as the op that counts and the op that has the size as an attribute; others alone."""
+    """Return an op with a counted size as the counting op and the op with a size attribute; others unchanged."""
     counts = [i for i in in_place(decl.items, fragments) if isinstance(i, s.CountDecl)]
     if not counts:
         return [decl]
@@ -34,7 +34,7 @@ def counted(report: Report, decl: s.OpDecl, fragments: Fragments) -> Sequence[s.
 
 
 def _counting(decl: s.OpDecl, items: Sequence[s.Item], count: s.CountDecl) -> s.OpDecl:
-    """The op whose result is the number."""
+    """Return the counting op, whose result is the number."""
     span = count.span
     name = s.Ident(decl.name.span, decl.name.name + SUFFIX)
     outputs = {i.name.name for i in items if isinstance(i, s.TensorDecl | s.SeveralDecl) and _is_output(i)}
@@ -49,7 +49,7 @@ def _counting(decl: s.OpDecl, items: Sequence[s.Item], count: s.CountDecl) -> s.
 
 
 def _examples(items: Sequence[s.Item], kept: Sequence[s.Item]) -> Iterator[s.ExampleDecl]:
-    """The op's examples with what the op that counts takes and gives."""
+    """Yield the op's examples, restricted to the arguments and results of the counting op."""
     names = {i.name.name for i in kept if isinstance(i, s.TensorDecl | s.SeveralDecl | s.StaticDecl | s.AttrDecl)}
     for item in items:
         if isinstance(item, s.ExampleDecl):
@@ -61,7 +61,7 @@ def _is_output(item: s.TensorDecl | s.SeveralDecl) -> bool:
 
 
 def _belongs(item: s.Item, outputs: set[str]) -> bool:
-    """Whether a declaration is of the results, or of nothing that counts."""
+    """True if a declaration belongs to the results, or is of a kind that the counting op leaves out."""
     if isinstance(item, s.TensorDecl | s.SeveralDecl):
         return _is_output(item)
     if isinstance(item, s.DefinitionDecl):
@@ -70,7 +70,7 @@ def _belongs(item: s.Item, outputs: set[str]) -> bool:
 
 
 def _sized(decl: s.OpDecl, items: Sequence[s.Item], count: s.CountDecl) -> s.OpDecl:
-    """The op, for a size that is given."""
+    """Return the op with the size as an attribute."""
     span = count.span
     kind = s.AttrType(span, s.Ident(span, "int64"), (), ())
     least = s.Constant(span, "0")
@@ -87,7 +87,7 @@ def _reads_results(item: s.Item) -> bool:
 
 
 def _by_shape(items: Sequence[s.Item], counting: set[str]) -> Iterator[s.Item]:
-    """The declarations, with inputs of which only the number reads elements as those of which only the shape counts."""
+    """Yield the declarations; inputs whose elements only the count reads become shape_only."""
     pruned = {i.name.name for i in prune(items) if isinstance(i, s.TensorDecl) and i.shape_only}
     for item in items:
         own = isinstance(item, s.TensorDecl) and item.keyword == "input" and item.name.name in pruned & counting

@@ -1,7 +1,7 @@
 """Functions that stand for expressions: `function cubed(x) = x * x * x`.
 
-Each call is replaced by the value with what the call gives in place of the parameters, before anything else looks at
-an op, so that no later package knows of them.  A value depends on its parameters alone.
+Each call is replaced by the function's value, with the call's arguments substituted for the parameters.  This happens
+before any other check, so no later package has to handle them.  A value depends only on its parameters.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _TAKEN = {
     **dict.fromkeys((*PAIR_FUNCTIONS, *SHAPE_FUNCTIONS, BIT_CAST), 2),
     MULTIPLY_ADD: 3,
 }
-"""How many arguments the functions of the language take."""
+"""Number of arguments of each function of the language."""
 
 
 def with_formulas(
     report: Report, items: Sequence[s.Declaration], formulas: Sequence[s.FormulaDecl]
 ) -> list[s.Declaration]:
-    """The other declarations, with the values of calls in place; mistakes are noted."""
+    """Return the other declarations with calls of `formulas` expanded; mistakes are noted."""
     if not formulas:
         return list(items)
     known = _Formulas(report, formulas)
@@ -42,8 +42,9 @@ def with_formulas(
 
 @dataclass(frozen=True)
 class _Formula:
-    """A function whose value has those of the calls in it in place; `uses` is how often it has each parameter, and
-    `own` what else it has.
+    """Function whose value has the calls in it expanded.
+
+    `uses` counts the uses of each parameter in the value, `own` its other expressions.
     """
 
     parameters: tuple[str, ...]
@@ -53,7 +54,7 @@ class _Formula:
 
 
 class _Formulas:
-    """The functions of a module, each checked before its first call."""
+    """Functions of a module, each checked before its first call."""
 
     def __init__(self, report: Report, decls: Sequence[s.FormulaDecl]) -> None:
         self._report = report
@@ -65,7 +66,7 @@ class _Formulas:
             self._formula(name)
 
     def placed_in(self, node: N) -> N:
-        """A tree with the values of calls in place.  Raises DiagnosticError where a module then is too large."""
+        """Return a tree with calls expanded.  Raises DiagnosticError if the module becomes too large."""
         changed: dict[str, Any] = {}
         for name in (f.name for f in fields(node)):
             before = getattr(node, name)
@@ -86,7 +87,7 @@ class _Formulas:
         return value
 
     def _value_of(self, call: s.Call) -> s.Expression:
-        """The value of a call; something in its place where it is wrong, which is noted."""
+        """Return the value of a call; a placeholder if the call is wrong, which is noted."""
         name, given = call.function.name, call.arguments
         nothing = given[0] if given else s.Constant(call.span, "0")
         formula = self._formula(name)
@@ -110,7 +111,7 @@ class _Formulas:
         return _substituted(formula.value, arguments, call.span)
 
     def _formula(self, name: str) -> _Formula | None:
-        """A function by its name; None if it is wrong, which is noted."""
+        """Return a function by its name; None if it is invalid, which is noted."""
         decl = self._decls[name]
         if name in self._made:
             return self._made[name]
@@ -155,7 +156,7 @@ class _Formulas:
         return None if unused else _Formula(tuple(names), value, names, len(nodes) - sum(names.values()))
 
     def _check_names(self, tree: s.Expression, names: Mapping[str, int]) -> None:
-        """Notes what depends on more than the parameters, and calls that are wrong."""
+        """Note expressions that depend on more than the parameters, and wrong calls."""
         report = self._report
         match tree:
             case s.Named() if tree.name not in names:
@@ -186,7 +187,7 @@ class _Formulas:
 
 
 def _substituted(tree: s.Expression, arguments: Mapping[str, s.Expression], span: Span) -> s.Expression:
-    """An expression with others for its names, all else being at the place of a call."""
+    """Substitute arguments for names in an expression; all other nodes get the span of the call."""
     if isinstance(tree, s.Named) and tree.name in arguments:
         return arguments[tree.name]
     changed: dict[str, Any] = {"span": span}
@@ -202,7 +203,7 @@ def _substituted(tree: s.Expression, arguments: Mapping[str, s.Expression], span
 
 
 def _parts(tree: s.Node) -> Iterator[s.Expression]:
-    """The expressions directly inside one that has no ranges."""
+    """Yield the direct operands of an expression without ranges."""
     for name in (f.name for f in fields(tree)):
         value = getattr(tree, name)
         for part in value if isinstance(value, tuple) else (value,):

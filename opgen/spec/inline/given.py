@@ -1,4 +1,4 @@
-"""The attributes that one op gives another that it uses: values, or what a call of the calling op tells."""
+"""Attributes that one op passes to another: known values, or values that only a call of the calling op supplies."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from opgen.spec.syntax.strings import plural
 
 
 class Refused(Exception):
-    """A call that is refused; why is noted."""
+    """Refusal of a call; the reason is noted."""
 
 
 def literal(scope: Scope, tree: s.Expression | s.Text) -> AttrArgument:
-    """The value of a number, a word, a text or a list of them; None for what only a call tells."""
+    """Return the value of a number, a word, a text or a list of them; None if only a call determines it."""
     match tree:
         case s.Text():
             return tree.value
@@ -42,7 +42,7 @@ def literal(scope: Scope, tree: s.Expression | s.Text) -> AttrArgument:
 
 
 class Giving:
-    """Checks the attributes of one call; `bounds` are what must hold of those that only a call tells."""
+    """Checker of the attributes of one call; `bounds` are requirements on those that only a call determines."""
 
     def __init__(self, scope: Scope, caller: str, op: m.OpSpec, call: s.OpCall) -> None:
         self.scope = scope
@@ -52,7 +52,7 @@ class Giving:
         self.bounds: list[Bound] = []
 
     def given(self, attr: m.Attr, keyword: s.Keyword | None) -> Given:
-        """What an attribute is: its default if nothing is given."""
+        """Return an attribute's value; its default if none is given."""
         if keyword is None:
             return self.settled(attr, self._settle(attr, None, self.call.call.span))
         value = literal(self.scope, keyword.value)
@@ -65,7 +65,7 @@ class Giving:
         return self._list(attr, keyword.value) if attr.shape else Given({(): self._scalar(attr, keyword.value, ())})
 
     def settled(self, attr: m.Attr, value: AttrStored) -> Given:
-        """An attribute of a known value."""
+        """Return an attribute with a known value."""
         if isinstance(value, str):
             return Given(word=value)
         if not isinstance(value, tuple):
@@ -75,7 +75,7 @@ class Giving:
         return Given({at: m.Number(v, self.call.span) for at, v in zip(_positions(attr), value, strict=True)})
 
     def _settle(self, attr: m.Attr, value: AttrArgument, span: Span) -> AttrStored:
-        """The value of an attribute, as any call has it, lists in the order in which they are given."""
+        """Return the value of an attribute as in any call, lists in the caller's order."""
         alone = replace(attr, layout=None, payload=None, alias=None)
         holder = m.OpSpec(self.op.name, self.op.function_name, (), (), (), (alone,), (), (), ())
         try:
@@ -91,10 +91,10 @@ class Giving:
     def _name(self, attr: m.Attr) -> str:
         return f"{attr.name}' of '{self.op.name}"
 
-    # What only a call tells -----------------------------------------------------------------------
+    # Values that only a call determines -----------------------------------------------------------
 
     def _attribute(self, tree: s.Expression | s.Text) -> m.Attr | None:
-        """The attribute of the calling op that an expression is."""
+        """Return the attribute of the calling op that an expression names, or None."""
         return self.scope.attrs.get(tree.name) if isinstance(tree, s.Named) else None
 
     def _word(self, attr: m.Attr, tree: s.Expression | s.Text) -> Given:
@@ -126,7 +126,7 @@ class Giving:
         return Given({at: self._scalar(attr, item, at) for at, item in zip(positions, items, strict=True)})
 
     def _scalar(self, attr: m.Attr, tree: s.Expression | s.Text, at: tuple[int, ...]) -> m.Expr:
-        """A value that is an expression in the calling op."""
+        """Return a value that is an expression in the calling op."""
         resolver = Resolver(self.scope)
         if isinstance(tree, s.Text):
             self._refuse("S020", f"'{self._name(attr)}' takes no text", tree.span)
@@ -145,7 +145,7 @@ class Giving:
         return value
 
     def _bound(self, attr: m.Attr, value: m.Expr, own: m.Attr | None, at: tuple[int, ...]) -> None:
-        """Requires that a value is within the bounds of an attribute, where those of another do not say so."""
+        """Require a value to be within an attribute's bounds, unless those of `own` imply it."""
         shown = attr.name + "".join(f"[{i}]" for i in at)
         given: Mapping[str, int | None] = {"<=": attr.maximum, ">=": attr.minimum}
         known = {"<=": None if own is None else own.maximum, ">=": None if own is None else own.minimum}
@@ -158,7 +158,7 @@ class Giving:
 
 
 def _positions(attr: m.Attr) -> list[tuple[int, ...]]:
-    """The positions of a list's elements, in the order in which they are given."""
+    """Return the positions of a list's elements, in the caller's order."""
     return list(itertools.product(*map(range, attr.shape)))
 
 

@@ -1,8 +1,8 @@
 """Ops used in ops: `let p = Op(x, axis = -1)` becomes the definitions of `Op`, as intermediates of the op.
 
-What the called op declares is bound to what the calling one has: its tensors, types and attributes as `passing.py`
-says, its sizes here.  Its requirements become those of the calling op, and blame the arguments that these come from.
-Of a result a `let` holds the compute type: nothing is rounded between the ops.
+The called op's declarations are bound to the calling op: tensors, types and attributes by `passing.py`, sizes here.
+Its requirements become requirements of the calling op, and blame the arguments behind the inputs.  A `let` holds a
+result in the compute type: nothing is rounded between the ops.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from opgen.spec.syntax.limits import NODES, TENSORS
 from opgen.spec.syntax.report import Report
 
 _SHORT = 8
-"""Expressions of a named integer that is put where it is read; a longer one gets a name in the calling op."""
+"""Most expressions of a named integer that is substituted; a longer one gets a name in the calling op."""
 
 
 class Inliner:
-    """Puts the ops that one op uses in place; `checks` are what they require and name, in the order of the calls.
+    """Inliner of the ops that one op uses; `checks` are their requirements and named integers, in call order.
 
-    `failed`: one of them is wrong, or wrongly called, which is noted.
+    `failed` is True if one of them is invalid or wrongly called, which is noted.
     """
 
     def __init__(self, scope: Scope, passing: Passing, arguments: Sequence[str], taken: Iterable[str]) -> None:
@@ -48,7 +48,7 @@ class Inliner:
         self._made = 0
 
     def definitions(self, call: s.OpCall, before: Sequence[m.Definition]) -> list[m.Definition]:
-        """The definitions that a call stands for, after those `before`; mistakes are noted."""
+        """Return the definitions that a call expands to, after those in `before`; mistakes are noted."""
         self._taken |= {*self.scope.symbols, *self.scope.tensors, *self.scope.later_tensors}
         passed = self._passing.passed(call)
         found = None if passed is None else _Inlined(self, call, passed, before).made()
@@ -65,7 +65,7 @@ class Inliner:
         return found
 
     def fresh(self, name: str) -> str:
-        """A name that nothing has, made of one."""
+        """Return an unused name derived from `name`."""
         plain = "_".join(part for part in name.split("_") if part) or "x"
         found, count = plain, 2
         while found in self._taken or why_illegal(found) is not None:
@@ -74,12 +74,13 @@ class Inliner:
         return found
 
     def clashes(self, index: str) -> bool:
-        """Whether an index would have the name of something else."""
+        """True if an index would have the name of something else."""
         return index in self._taken
 
     def blamed(self, tensors: Iterable[str], about: m.Expr, before: Sequence[m.Definition]) -> str | None:
-        """The argument of the calling op that some tensors are, or come from: the first that has one of the sizes which
-        a condition is about, else the first.
+        """Return the argument of the calling op that some tensors are or derive from.
+
+        The first one that has a size in `about` is preferred, else the first one of all.
         """
         made = {d.tensor: d for d in before}
         waiting, found = list(tensors), list[str]()
@@ -97,7 +98,7 @@ class Inliner:
 
 
 class _Inlined:
-    """One call on its way into the calling op."""
+    """Call that is being inlined into the calling op."""
 
     def __init__(self, inliner: Inliner, call: s.OpCall, passed: Passed, before: Sequence[m.Definition]) -> None:
         self.inliner = inliner
@@ -115,7 +116,7 @@ class _Inlined:
         self._mistakes = len(self.report)
 
     def made(self) -> list[m.Definition] | None:
-        """The definitions, or None with mistakes noted."""
+        """Return the definitions, or None with mistakes noted."""
         self._solve()
         if len(self.report) > self._mistakes:
             return None
@@ -138,13 +139,13 @@ class _Inlined:
     # Sizes ----------------------------------------------------------------------------------------
 
     def _dims(self) -> Iterator[tuple[m.Tensor, int, m.Dimension, m.Expr]]:
-        """The dimensions of the called op's inputs, with their sizes in the calling op."""
+        """Yield the dimensions of the called op's inputs, with their sizes in the calling op."""
         for tensor in self.op.tensors:
             for axis, (dim, given) in enumerate(zip(tensor.dims, self.passed.dims(tensor), strict=True)):
                 yield tensor, axis, dim, given
 
     def _solve(self) -> None:
-        """The sizes that the called op names, in those of the calling one."""
+        """Solve for the sizes that the called op names, in terms of the calling op's sizes."""
         lets = {n for c in self.op.checks if isinstance(c, m.ShapeLet) for n in c.names}
         loose = [(d, e) for _, _, d, e in self._dims() if d.broadcast]
         waiting = [(d, e) for _, _, d, e in self._dims() if not d.broadcast]
@@ -164,7 +165,7 @@ class _Inlined:
         }
 
     def _quotient(self, given: m.Expr, factors: Sequence[str | int]) -> m.Expr:
-        """What a size is divided by known factors of it."""
+        """Return a size divided by its known factors."""
         if not factors:
             return given
         parts = [m.Number(f) if isinstance(f, int) else self.sizes[f] for f in factors]
@@ -173,8 +174,9 @@ class _Inlined:
         return decided(m.Operation("//", given, product) if exact is None else exact)
 
     def _equal(self, lets: Collection[str]) -> None:
-        """Requires that dimensions which the called op gives one size have one in the calling op: those of which named
-        integers are sizes, or, if there are no such names, the others.
+        """Require dimensions with one size in the called op to have one size in the calling op.
+
+        With `lets`, checks the dimensions that contain named integers; without, the others.
         """
         for tensor, axis, dim, given in self._dims():
             named = any(f in lets or f not in self.sizes for f in dim.factors if isinstance(f, str))
@@ -193,7 +195,7 @@ class _Inlined:
             self._add(m.Operation("==", given, wanted), [source], expected)
 
     def _let(self, check: m.ShapeLet) -> None:
-        """A named integer: short ones are put where they are read, of others the calling op has the names."""
+        """Add a named integer: a short one is substituted where it is read, others get names in the calling op."""
         value, first, scope = self._expr(check.value), self.call.names[0].name, self.inliner.scope
         if len(check.names) == 1 and sum(1 for _ in subexpressions(value)) <= _SHORT:
             self.sizes[check.names[0]] = value
@@ -214,7 +216,7 @@ class _Inlined:
         self._hold(self._expr(check.condition), check.argument, expected)
 
     def _hold(self, condition: m.Expr, argument: str, expected: tuple[str | m.Expr, ...]) -> None:
-        """Requires a condition that blames an argument of the called op."""
+        """Require a condition that blames an argument of the called op."""
         if condition == m.Number(False):
             told = "".join(p if isinstance(p, str) else show(p) for p in expected)
             message = f"'{self.op.name}' does not take this: argument '{argument}': expected {told}"
@@ -224,7 +226,7 @@ class _Inlined:
             self._add(condition, sources, (*expected, f" ({argument} of {self.op.name})"))
 
     def _holds(self, condition: m.Expr) -> bool:
-        """Whether a comparison holds because sizes are not negative, and attributes within their bounds."""
+        """True if a comparison holds because sizes are not negative and attributes are within their bounds."""
         scope = self.inliner.scope
 
         def positive(atom: m.Expr) -> bool:
@@ -252,7 +254,7 @@ class _Inlined:
         return transform(self._node, e)
 
     def _node(self, e: m.Expr) -> m.Expr:
-        """An expression, its parts rewritten, in the names of the calling op."""
+        """Rewrite an expression, whose parts are rewritten, in the names of the calling op."""
         match e:
             case m.Symbol():
                 return self.sizes.get(e.name, e)
@@ -284,7 +286,7 @@ class _Inlined:
     # Definitions ----------------------------------------------------------------------------------
 
     def _name(self, definitions: Sequence[m.Definition]) -> None:
-        """Names for what the definitions have, which nothing in the calling op has."""
+        """Choose names for the definitions' tensors, constants and indices that are free in the calling op."""
         first = self.call.names[0].name
         results = dict(zip((o.name for o in self.op.outputs), (n.name for n in self.call.names), strict=False))
         for d in definitions:
@@ -298,7 +300,7 @@ class _Inlined:
                     self.indices[name] = self.inliner.fresh(name)
 
     def _definition(self, d: m.Definition) -> m.Definition:
-        """A definition as one of an intermediate tensor, whose subscripts are single indices."""
+        """Return a definition as that of an intermediate tensor, whose subscripts are single indices."""
         dims = tuple(map(self._expr, d.dims))
         extents = {r.name: self._expr(r.extent) for r in d.indices}
         places: dict[str, m.Expr] = {}
@@ -319,7 +321,7 @@ class _Inlined:
         return m.Definition(self.tensors[d.tensor], tuple(left), subscripts, value, dtype, dims, False, self.span)
 
     def _digits(self, index: m.Expr, composite: Sequence[tuple[str, m.Expr]]) -> Iterator[tuple[str, m.Expr]]:
-        """What the indices of a composite are where it is one index: its quotients and remainders."""
+        """Yield the indices of a composite as quotients and remainders of the one index that replaces it."""
         extents = [(self.indices.get(name, name), self._expr(extent)) for name, extent in composite]
         digits = [(name, extent) for name, extent in extents if known(extent) != 1]
         yield from ((name, m.Number(0)) for name, extent in extents if known(extent) == 1)
@@ -332,7 +334,7 @@ class _Inlined:
 
 
 def _wanted(op: m.OpSpec, results: int) -> list[m.Definition]:
-    """The definitions on which the first results of an op depend, in order."""
+    """Return the definitions on which the first results of an op depend, in order."""
     made = {d.tensor: d for d in op.definitions}
     waiting, found = [o.name for o in op.outputs[:results]], set[str]()
     while waiting:
@@ -344,7 +346,7 @@ def _wanted(op: m.OpSpec, results: int) -> list[m.Definition]:
 
 
 def _joined(pieces: Iterable[str | m.Expr]) -> tuple[str | m.Expr, ...]:
-    """A message with text that stands side by side in one piece."""
+    """Return a message with adjacent texts joined."""
     found: list[str | m.Expr] = []
     for piece in pieces:
         if isinstance(piece, str) and found and isinstance(found[-1], str):
@@ -355,6 +357,6 @@ def _joined(pieces: Iterable[str | m.Expr]) -> tuple[str | m.Expr, ...]:
 
 
 def _index_names(d: m.Definition) -> list[str]:
-    """The indices of a definition, and those of the reductions in it."""
+    """Return the indices of a definition and of the reductions in it."""
     bound = {r.name for e in subexpressions(d.value) if isinstance(e, m.Reduce) for r in e.indices}
     return [*(r.name for r in d.indices), *sorted(bound)]

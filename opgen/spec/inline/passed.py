@@ -1,4 +1,4 @@
-"""What one op gives another that it uses, as far as the other's expressions need it."""
+"""Arguments that one op passes to another, as the called op's expressions need them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Bound:
-    """What must hold of an argument of the called op."""
+    """Requirement on an argument of the called op."""
 
     condition: m.Expr
     argument: str
@@ -26,11 +26,10 @@ class Bound:
 
 @dataclass(frozen=True)
 class Given:
-    """What an attribute of the called op is in the calling one.
+    """Value of an attribute of the called op, in terms of the calling op.
 
-    `values` are its value, at (), or those of a list's elements, by their positions in the order in which they are
-    given; a list that is absent has none.  Of an enumeration or a layout it is `word`, or what the attribute `enum` of
-    the calling op is.
+    `values` maps () to the value, or the positions of a list, in the caller's order, to its elements.  It is empty for
+    an absent list.  An enumeration or a layout is `word`, or has the value of the calling op's attribute `enum`.
     """
 
     values: Mapping[tuple[int, ...], m.Expr] = field(default_factory=dict)
@@ -41,7 +40,7 @@ class Given:
 
 @dataclass(frozen=True)
 class Passed:
-    """A call with all that it gives: `tensors` and `attrs` by the names of the called op."""
+    """Call with its arguments; `tensors` and `attrs` are keyed by the names of the called op."""
 
     op: m.OpSpec
     tensors: Mapping[str, Readable]
@@ -50,28 +49,28 @@ class Passed:
     bounds: Sequence[Bound]
 
     def dtype(self, name: str) -> str:
-        """A type, or type variable, of the called op in the calling one."""
+        """Return the calling op's type for a type or type variable of the called op."""
         return self.types.get(name, name)
 
     def sources(self, attr: str) -> list[str]:
-        """The attributes of the calling op that one of the called op comes from."""
+        """Return the attributes of the calling op from which one of the called op derives."""
         given = self.attrs.get(attr, Given())
         return sorted(
             {n for e in given.values.values() for n in attrs_in(e)} | ({given.enum.name} if given.enum else set())
         )
 
     def dims(self, tensor: m.Tensor) -> tuple[m.Expr, ...]:
-        """The sizes of a tensor that is given, in the called op's order."""
+        """Return the sizes of a passed tensor, in the called op's order."""
         dims = self.tensors[tensor.name].dims or ()
         return tuple(dims[self._place(tensor.layout, axis)] for axis in range(tensor.rank))
 
     def placed(self, tensor: m.Tensor, given: Sequence[T]) -> tuple[T, ...]:
-        """What there is for each dimension in the called op's order, in the calling op's."""
+        """Reorder one item per dimension from the called op's order to the calling op's."""
         places = {self._place(tensor.layout, axis): one for axis, one in enumerate(given)}
         return tuple(places[at] for at in range(len(given)))
 
     def _place(self, layout: str | None, axis: int) -> int:
-        """Where a dimension of the called op stands in what is given."""
+        """Return the position of a dimension of the called op in the passed tensor."""
         if layout is None:
             return axis
         given, letters = self.attrs[layout], self.op.attr(layout).values[0]
@@ -79,7 +78,7 @@ class Passed:
         return str(word).index(letters[axis])
 
     def node(self, e: m.Expr) -> m.Expr:
-        """An expression that names attributes or types, or is decided by them, in the calling op."""
+        """Rewrite an expression that depends on attributes or types in terms of the calling op."""
         match e:
             case m.AttrValue():
                 return self._value(e)
@@ -115,7 +114,7 @@ class Passed:
 
 
 def decided(e: m.Expr) -> m.Expr:
-    """An expression over what is known, without conditions that are decided, sums with 0 and products with 1."""
+    """Simplify an expression: fold known values, decided conditions, sums with 0 and products with 1."""
     match e:
         case m.Conditional(condition=m.Number(value)):
             return e.if_true if value else e.if_false
@@ -145,7 +144,7 @@ _ARITHMETIC: dict[str, Callable[[int, int], int]] = {
 
 
 def _shorter(e: m.Operation) -> m.Expr:
-    """An operation of integers that are known, or with one that changes nothing."""
+    """Simplify an operation on known integers, or with a neutral operand."""
     value = known(e)
     if value is not None and 0 <= value < _HELD:
         return m.Number(value, e.span)
@@ -164,22 +163,22 @@ def _shorter(e: m.Operation) -> m.Expr:
 
 
 _HELD = 128
-"""Numbers below it are the same in every type of elements."""
+"""Bound below which numbers are representable in every element type."""
 
 
 def _one_or_none(e: m.Expr) -> int | None:
-    """The value of a number, also one that is cast."""
+    """Return the value of a number, looking through a cast of 1."""
     return known(e.operand) if isinstance(e, m.Convert) and known(e.operand) == 1 else known(e)
 
 
 def _whole(e: m.Expr) -> bool:
-    """Whether an expression is an integer of shapes and indices."""
+    """True if an expression is an integer of shapes and indices."""
     kinds = (m.Symbol, m.Index, m.Operation, m.FunctionCall, m.Negate)
     return all(isinstance(n, kinds) or known(n) is not None for n in subexpressions(e))
 
 
 def known(e: m.Expr) -> int | None:
-    """The value of an integer expression of numbers alone."""
+    """Return the value of an integer expression of literals only, else None."""
     match e:
         case m.Number(value) if isinstance(value, int) and not isinstance(value, bool):
             return value

@@ -1,4 +1,4 @@
-"""What one op gives another that it uses: tensors, types and attributes, each checked where it is given."""
+"""Arguments that one op passes to another: tensors, types and attributes, each checked at the call."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from opgen.spec.syntax.strings import plural
 
 
 class Passing(ABC):
-    """Checks the calls of other ops in one op; of generic ones in `opgen.spec.generic.passing`."""
+    """Checker of the calls of other ops in one op; `opgen.spec.generic.passing` adds calls of generic ops."""
 
     def __init__(self, scope: Scope, caller: str, ops: m.Ops) -> None:
         self.scope = scope
@@ -26,7 +26,7 @@ class Passing(ABC):
         self.ops = ops
 
     def passed(self, call: s.OpCall) -> Passed | None:
-        """What a call gives, or None with its mistakes noted (or those of the op that it calls, elsewhere)."""
+        """Return a call's arguments, or None with its mistakes noted (those of the called op elsewhere)."""
         target = self.ops.get(call.call.function.name)
         before = len(self.report)
         try:
@@ -38,7 +38,7 @@ class Passing(ABC):
 
     @abstractmethod
     def generic(self, call: s.OpCall, op: m.GenericOp) -> Passed:
-        """What a call of a generic op gives; raises Refused, why being noted."""
+        """Return the arguments of a call of a generic op.  Raises Refused after noting the reason."""
 
     def refuse(self, code: str, message: str, span: Span, help: str | None = None) -> NoReturn:
         self.report.add(code, message, span, help)
@@ -95,7 +95,7 @@ class Passing(ABC):
     def slots(
         self, call: s.OpCall, inputs: Sequence[str], several: bool
     ) -> tuple[list[s.Expression | None], list[s.Keyword]]:
-        """What is given for each input, and the arguments that are no inputs."""
+        """Return the expression for each input (None if missing), and the remaining arguments."""
         name, given = call.call.function.name, call.call.arguments
         if len(given) > len(inputs) and not several:
             takes = f"{plural(len(inputs), 'tensor')} ({', '.join(inputs)})"
@@ -115,7 +115,7 @@ class Passing(ABC):
     # Tensors and types ----------------------------------------------------------------------------
 
     def tensor(self, op: str, wanted: m.Tensor, tree: s.Expression) -> Readable:
-        """The tensor that is given for an input of a plain op."""
+        """Return the tensor passed for an input of a plain op."""
         found = self.readable(op, wanted.name, tree)
         if found.shape_only and not wanted.shape_only:
             self.refuse("S013", f"'{found.name}' is shape_only: '{op}' reads elements of it", tree.span)
@@ -152,7 +152,7 @@ class Passing(ABC):
         return variable.allowed if variable is not None else (DTYPES[dtype],)
 
     def _type(self, call: s.OpCall, op: m.OpSpec, tensor: m.Tensor, given: Readable, types: dict[str, str]) -> None:
-        """Notes what a type of the called op is in the calling one."""
+        """Bind a type variable of the called op to a type of the calling op in `types`."""
         variable = op.type_variable(tensor.dtype)
         allowed = (DTYPES[tensor.dtype],) if variable is None else variable.allowed
         wanted = f"'{op.name}' takes {' or '.join(str(t) for t in allowed)} for '{tensor.name}'"

@@ -1,8 +1,9 @@
-"""Lists of an op at indices: `perm[k]` in the mathematics reads an intermediate tensor that holds the list.
+"""List attributes read at indices: `perm[k]` in the mathematics reads an intermediate tensor that holds the list.
 
     let perm_list[e] = int64(if e < 2 then if e < 1 then perm[0] else perm[1] else perm[2]) where e < 3
 
-So an element of a list is what one of a tensor is: in a subscript, an integer is looked at before the kernel runs.
+So an element of a list is treated as an element of a tensor.  An integer in a subscript is examined before the
+kernel runs.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from opgen.spec.resolve.scope import Readable, Scope
 
 
 def table_of(scope: Scope, attr: m.Attr, span: Span) -> Readable:
-    """The tensor that holds a list: int64, or floats of the op's first type variable (float64 if it has none).
+    """Return the tensor that holds a list: int64, or floats of the op's first type variable (float64 if it has none).
 
-    It is among the `scope.tables`, which come before what reads them.
+    The tensor is added to `scope.tables`, whose definitions precede their readers.
     """
     if attr.name not in scope.tables:
         name = _untaken(scope, f"{attr.name}_list")
@@ -34,7 +35,7 @@ def table_of(scope: Scope, attr: m.Attr, span: Span) -> Readable:
 
 
 def _untaken(scope: Scope, name: str) -> str:
-    """A name that nothing in the op has."""
+    """Return a name that is free in the op."""
     plain = "_".join(part for part in name.split("_") if part)
     taken = {*scope.known(), *scope.later, *scope.later_tensors, *scope.poisoned, *scope.type_variables}
     found, count = plain, 2
@@ -44,7 +45,7 @@ def _untaken(scope: Scope, name: str) -> str:
 
 
 def _chosen(attr: m.Attr, indices: Sequence[m.Expr], at: tuple[int, ...], span: Span) -> m.Expr:
-    """The element at some indices behind the positions `at`, chosen by halving."""
+    """Return the element at `indices` below the positions `at`, selected by binary search."""
     if not indices:
         return m.AttrValue(attr.name, at, span)
     return _between(attr, indices, at, (0, attr.shape[len(at)]), span)

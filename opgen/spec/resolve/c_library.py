@@ -1,7 +1,7 @@
-"""Names that a C library declares for every program: no namespace of C++, and no header, can have one.
+"""Names that a C library declares for every program; no C++ namespace and no header may use one.
 
-Source: functions, types and variables of the headers of C11 (clause 7), and of those of POSIX.1-2017 and glibc that a
-library of kernels includes (unistd.h, pthread.h, dlfcn.h, sched.h).
+Sources: functions, types and variables of the headers of C11 (clause 7), and of the POSIX.1-2017 and glibc headers
+that a kernel library includes (unistd.h, pthread.h, dlfcn.h, sched.h).
 """
 
 from __future__ import annotations
@@ -132,4 +132,4 @@ stddef stdint stdio stdlib stdnoreturn string strings stropts sys syslog tar ter
 uchar ucontext uio ulimit unistd utime utmp utmpx values wait wchar wctype wordexp x86intrin
 """
 )
-"""Headers of C23, POSIX.1-2017, Linux and GCC, without `.h`: a compiler that looks for one must not find another."""
+"""Headers of C23, POSIX.1-2017, Linux and GCC, without `.h`; a generated header must not shadow one of them."""

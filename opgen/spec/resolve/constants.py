@@ -1,4 +1,4 @@
-"""Constants: the numbers of a table worked out, and whether they fit its shape."""
+"""Constants: exact values of a table's numbers, checked against its shape."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from opgen.spec.syntax.report import Report
 from opgen.spec.syntax.strings import plural
 
 LARGEST = Fraction(sys.float_info.max)
-"""The largest number that is finite in float64."""
+"""Largest finite number of float64."""
 
 EXPONENT = 400
-"""Of ten, written: float64 reaches from -324 to 308."""
+"""Largest power of ten that may be written; float64 reaches from -324 to 308."""
 
 _ARITHMETIC: dict[str, Callable[[Fraction, Fraction], Fraction]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
@@ -26,7 +26,7 @@ _ARITHMETIC: dict[str, Callable[[Fraction, Fraction], Fraction]] = {
 
 
 def constant_of(report: Report, decl: s.ConstantDecl) -> m.Constant | None:
-    """The constant that is declared, or None with its mistakes noted."""
+    """Return the declared constant, or None with its mistakes noted."""
     if not report.at_most(len(decl.shape), RANK, "dimensions", decl.name.span):
         return None
     shape = tuple(int(size[:9]) for size in decl.shape)
@@ -41,7 +41,7 @@ def constant_of(report: Report, decl: s.ConstantDecl) -> m.Constant | None:
 
 
 def _gather(report: Report, table: s.Table, shape: tuple[int, ...], values: list[Fraction]) -> bool:
-    """Appends the numbers of a table of that shape; False if it has another."""
+    """Append the numbers of a table of shape `shape` to `values`; return False if it has another shape."""
     if len(table.items) != shape[0]:
         message = f"expected {plural(shape[0], 'element')} here, found {len(table.items)}"
         report.add("S054", message, table.span)
@@ -62,7 +62,7 @@ def _gather(report: Report, table: s.Table, shape: tuple[int, ...], values: list
 
 
 def _held(report: Report, tree: s.Expression) -> Fraction | None:
-    """The exact value of an expression of literals, one that rounds to a finite number of type float64."""
+    """Return the exact value of an expression of literals, which must round to a finite float64."""
     value = _number(report, tree)
     if value is not None and abs(value) > LARGEST:
         report.add("S054", "this is beyond float64", tree.span)
@@ -71,7 +71,7 @@ def _held(report: Report, tree: s.Expression) -> Fraction | None:
 
 
 def _number(report: Report, tree: s.Expression) -> Fraction | None:
-    """The exact value of an expression of literals."""
+    """Return the exact value of an expression of literals."""
     if isinstance(tree, s.Constant) and tree.text not in ("true", "false"):
         return _literal(report, tree)
     if isinstance(tree, s.Unary) and tree.op == "-":
@@ -92,7 +92,7 @@ def _number(report: Report, tree: s.Expression) -> Fraction | None:
 
 
 def _literal(report: Report, tree: s.Constant) -> Fraction | None:
-    """The exact value of a number as it is written, if its digits are few and its exponent is one that a float has."""
+    """Return the exact value of a written number, or None if it has too many digits or an exponent beyond float64."""
     if not report.at_most(len(tree.text), CONSTANT_DIGITS, "characters in a number", tree.span):
         return None
     _, _, exponent = tree.text.lower().partition("e")

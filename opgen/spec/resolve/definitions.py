@@ -1,4 +1,4 @@
-"""Definitions: the left side and its coverage, the ranges of indices, and proofs that reads stay inside."""
+"""Definitions: the left side and its coverage, the ranges of indices, and proofs that reads are in bounds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from opgen.spec.syntax import nodes as s
 from opgen.spec.syntax.strings import plural
 
 Call: TypeAlias = Callable[[s.OpCall, Sequence[m.Definition]], Sequence[m.Definition]]
-"""What a call of an op stands for, behind some definitions."""
+"""Function that returns the definitions a call of an op expands to, given the definitions before it."""
 
 
 def check_definitions(
@@ -34,7 +34,7 @@ def check_definitions(
     outputs: Mapping[str, m.Tensor],
     called: Call = lambda call, before: (),
 ) -> list[m.Definition]:
-    """The definitions of intermediate tensors and of `outputs`, in order; mistakes are noted."""
+    """Return the definitions of intermediate tensors and of `outputs`, in order; mistakes are noted."""
     decls = [d for d in items if isinstance(d, s.DefinitionDecl)]
     scope.later_tensors = {d.target.name for d in decls if d.let}
     scope.later_tensors |= {n.name for d in items if isinstance(d, s.OpCall) for n in d.names}
@@ -83,7 +83,7 @@ def _update(
     outputs: Mapping[str, m.Tensor],
     foretold: Foretold,
 ) -> None:
-    """Puts an update into the definition before it; mistakes are noted."""
+    """Merge an update into the definition before it; mistakes are noted."""
     name = decl.target.name
     if name in scope.poisoned:
         return
@@ -105,7 +105,7 @@ def _update(
 
 
 def _add_tables(scope: Scope, defined: list[m.Definition], before: int = 0) -> None:
-    """Puts the lists that were read for the first time among the definitions, `before` the last ones."""
+    """Insert the tensors of newly read lists into the definitions, `before` places from the end."""
     known = {d.tensor for d in defined}
     for table in scope.tables.values():
         if table.tensor not in known:
@@ -113,10 +113,10 @@ def _add_tables(scope: Scope, defined: list[m.Definition], before: int = 0) -> N
 
 
 class DefinitionChecker:
-    """Checks one definition in the scope of its op.
+    """Checker of one definition in the scope of its op.
 
-    `output` is the output it defines (None for a `let` tensor); `hint` gives the extent that later reads of a `let`
-    tensor tell of one of its dimensions, if they do.
+    `output` is the output it defines (None for a `let` tensor).  `hint` returns the extent that later reads of a `let`
+    tensor imply for one of its dimensions, or None.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class DefinitionChecker:
         self.ranges: dict[str, m.Expr] = {}
 
     def check(self) -> m.Definition | None:
-        """The definition, or None with its mistakes noted."""
+        """Return the definition, or None with its mistakes noted."""
         indices = self._indices()
         bindings = self.math.bind(indices)
         self.math.own = {b.name for b in bindings}
@@ -163,7 +163,7 @@ class DefinitionChecker:
         return m.Definition(target, ranges, left, typed.expr, typed.kind, dims, self.output is not None, self.decl.span)
 
     def before(self) -> list[m.Definition]:
-        """The definitions that the value needs and that nobody wrote."""
+        """Return the implicit definitions that the value needs."""
         found = []
         for d in self.math.before:
             ranges = tuple(m.IndexRange(r.name, self.ranges[r.name]) for r in d.indices)
@@ -173,7 +173,7 @@ class DefinitionChecker:
     # The left side --------------------------------------------------------------------------------
 
     def _indices(self) -> list[tuple[s.Ident, s.Expression | None]]:
-        """The indices of the left side in order, with the extents that `where` gives them."""
+        """Return the indices of the left side in order, with their extents from `where`."""
         where: dict[str, s.Expression | None] = {}
         for r in self.decl.where:
             if r.index.name in where:
@@ -193,7 +193,7 @@ class DefinitionChecker:
         return [(ident, where.get(name)) for name, ident in found.items()]
 
     def _left(self) -> tuple[m.Expr, ...] | None:
-        """The subscripts of the left side; the ranges of an output's indices follow from its dimensions."""
+        """Return the subscripts of the left side; the ranges of an output's indices follow from its dimensions."""
         resolved = [Resolver(self.scope).integer(e) for e in self.decl.subscripts]
         subscripts = tuple(e for e in resolved if e is not None)
         if len(subscripts) < len(resolved):
@@ -220,7 +220,7 @@ class DefinitionChecker:
         return subscripts if len(set(names)) == len(subscripts) else None
 
     def _cover(self, subscript: m.Expr, dim: m.Expr, span: Span) -> bool:
-        """Takes the ranges of a subscript's indices from the dimension it covers."""
+        """Derive the ranges of a subscript's indices from the dimension it covers; return False if that fails."""
         found = [(subscript.name, dim)] if isinstance(subscript, m.Index) else digits(subscript, dim)
         if found is None:
             message = f"this does not cover the dimension {show(dim)} exactly once"
@@ -257,7 +257,7 @@ class DefinitionChecker:
     # The value ------------------------------------------------------------------------------------
 
     def _typed(self, value: Typed) -> Typed | None:
-        """The value in the type of the tensor that holds it."""
+        """Return the value in the element type of the defined tensor."""
         resolver, span = self.math, self.decl.value.span
         if self.output is not None:
             adapted = resolver.adapt(value, self.output.dtype)
@@ -292,7 +292,7 @@ class DefinitionChecker:
                     message = f"'{name}' may be read outside its dimension {axis} ({show(dim)})"
                     help_ = f"say what is read there: {name}[...] else 0"
                     if self.output is None and known is not None and name == read.tensor:
-                        # A `let` has a value everywhere; an expression of what a reduction reads is left out.
+                        # A `let` has a value everywhere, but a reduction skips terms whose reads are out of bounds.
                         help_ += (
                             f"; for a term that a reduction leaves out, read it there, as in sum[...](f({name}[...]))"
                         )
@@ -311,7 +311,7 @@ class DefinitionChecker:
                     break
 
     def _least(self, atom: m.Expr) -> int | None:
-        """A lower bound of an atom: dimensions are not negative, attributes keep to their bounds."""
+        """Return a lower bound of an atom: 0 for a dimension, the declared minimum for an attribute."""
         if isinstance(atom, m.AttrValue):
             attr = self.scope.attrs[atom.attr]
             return None if attr.optional and (attr.minimum or 0) > 0 else attr.minimum
@@ -321,12 +321,12 @@ class DefinitionChecker:
 
 
 def _remainder(subscript: m.Expr, size: int) -> bool:
-    """Whether a subscript is a remainder that is less than a size."""
+    """True if a subscript is a remainder by a positive literal that is at most `size`."""
     if not isinstance(subscript, m.Operation) or subscript.op != "%" or not isinstance(subscript.right, m.Number):
         return False
     return 0 < subscript.right.value <= size
 
 
 def readable(definition: m.Definition) -> Readable:
-    """A `let` tensor as later definitions read it."""
+    """Return a `let` tensor as later definitions read it."""
     return Readable(definition.tensor, definition.dtype, definition.dims)

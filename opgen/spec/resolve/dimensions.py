@@ -1,4 +1,4 @@
-"""Dimensions of inputs and outputs: their form, the symbols they bring, and whether the inputs determine them."""
+"""Dimensions of inputs and outputs: their form, their symbols, and a check that the inputs determine them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from opgen.spec.syntax.strings import plural
 
 
 def symbols_of(tree: s.Expression) -> Iterator[s.Named]:
-    """The names in a product, in order."""
+    """Yield the names in a product, in order."""
     if isinstance(tree, s.Named):
         yield tree
     elif isinstance(tree, s.Binary):
@@ -28,7 +28,7 @@ def symbols_of(tree: s.Expression) -> Iterator[s.Named]:
 
 
 def input_dimension(report: Report, tree: s.Dim) -> m.Dimension | None:
-    """A dimension of an input: a product of names and integers; or one name that broadcasts."""
+    """Return a dimension of an input: a product of names and integers, or one name that broadcasts."""
     factors = _factors(report, tree.size)
     if factors is None:
         return None
@@ -57,7 +57,7 @@ def _factors(report: Report, tree: s.Expression) -> tuple[str | int, ...] | None
 
 
 def output_dimension(resolver: Resolver, tree: s.Dim) -> m.Dimension | None:
-    """A dimension of an output: any integer of the shape language."""
+    """Return a dimension of an output: any integer of the shape language."""
     if tree.broadcast is not None:
         resolver.report.add("S041", "a dimension of an output does not broadcast", tree.span)
         return None
@@ -78,7 +78,7 @@ def _plain_factors(size: m.Expr) -> tuple[str | int, ...]:
 
 @dataclass(frozen=True)
 class _World:
-    """One choice of a form for every sizes input."""
+    """Choice of one form for every sizes input."""
 
     dims: tuple[m.Dimension, ...]
     fixed: frozenset[str]
@@ -88,7 +88,7 @@ class _World:
 def check_determined(
     report: Report, inputs: Sequence[m.Tensor | m.Sizes], symbols: Mapping[str, Span], lets: Iterable[str]
 ) -> None:
-    """Notes every symbol that the inputs do not determine, whichever form their sizes take; lets are computed apart."""
+    """Note every symbol that the inputs leave undetermined under some choice of forms; `lets` count as known."""
     computed = set(lets)
     told: set[str] = set()
     for world in _worlds(inputs):
@@ -103,7 +103,7 @@ def check_determined(
 
 
 def determined(dims: Iterable[m.Dimension], known: set[str]) -> set[str]:
-    """The symbols that can be solved for: a dimension gives its one unknown factor."""
+    """Return the known and solvable symbols; a dimension is solved for its only unknown factor."""
     found = set(known)
     waiting = list(dims)
     while True:
@@ -118,9 +118,10 @@ def determined(dims: Iterable[m.Dimension], known: set[str]) -> set[str]:
 
 
 def told_elsewhere(dims: Iterable[m.Dimension], following: Iterable[m.Dimension], known: set[str]) -> set[str]:
-    """The symbols of dimensions that stretch that products, or shapes that follow, tell, and no other dimension alone.
+    """Return the stretching symbols that only products, or the shapes in `following`, determine.
 
-    Of the others, the first size that is not 1 is what they stretch to.
+    Symbols that a dimension with a single factor determines are excluded.  The remaining stretching symbols take the
+    first size that is not 1.
     """
     given = list(dims)
     firm = [d for d in given if not d.broadcast]
@@ -130,7 +131,7 @@ def told_elsewhere(dims: Iterable[m.Dimension], following: Iterable[m.Dimension]
 
 
 def told_only_by_stretching(inputs: Sequence[m.Tensor | m.Sizes], lets: Iterable[str]) -> set[str]:
-    """The symbols that, for some form of the sizes, are just the largest size of dimensions that stretch."""
+    """Return the symbols that, for some form of the sizes, are only the largest size of stretching dimensions."""
     computed = set(lets)
     loose: set[str] = set()
     for world in _worlds(inputs):
@@ -155,7 +156,7 @@ def _worlds(inputs: Sequence[m.Tensor | m.Sizes]) -> Iterator[_World]:
 
 
 def size_name(dim: m.Dimension) -> str:
-    """What a dimension is, in words fit for a message."""
+    """Describe a dimension for a message."""
     if dim.factors:
         return " * ".join(str(f) for f in dim.factors)
     if isinstance(dim.size, m.SizeOf):

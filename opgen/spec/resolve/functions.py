@@ -1,4 +1,4 @@
-"""Shape functions: checked when first called for, so that they may stand in any order."""
+"""Shape functions, checked on first use so that they may be declared in any order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from opgen.spec.syntax.strings import plural
 
 
 class Functions(Mapping[str, "m.Function | None"]):
-    """The shape functions by name; None stands for one that is wrong."""
+    """Shape functions by name; an invalid one maps to None."""
 
     def __init__(self, report: Report, decls: Sequence[s.FunctionDecl]) -> None:
         self._report = report
@@ -24,7 +24,7 @@ class Functions(Mapping[str, "m.Function | None"]):
         self._checked: dict[str, m.Function | None] = {}
         self._chain: list[str] = []
         self.costs: dict[str, int] = {}
-        """What a call of each function that is right works out, in expressions."""
+        """Number of expressions that a call of each valid function evaluates."""
 
     def __iter__(self) -> Iterator[str]:
         return iter(sorted(self._decls))
@@ -69,7 +69,7 @@ class Functions(Mapping[str, "m.Function | None"]):
             message = f"'{decl.name.name}' returns ({names}), found {found}"
             self._report.add("S021", message, decl.returns.span)
         if len(self._report) > before or None in results:
-            return None  # what a result needs may be wrong, which is noted elsewhere
+            return None  # a callee may be invalid, which is noted elsewhere
         cost = size((e for e in (*(value for _, value in lets), *results) if e is not None), self.costs)
         if not self._report.at_most(cost, FUNCTION_STEPS, f"steps in a call of '{decl.name.name}'", decl.name.span):
             return None
@@ -120,7 +120,7 @@ class Functions(Mapping[str, "m.Function | None"]):
 
 
 def let_values(let: s.LetDecl, resolver: Resolver) -> tuple[m.Expr, ...] | None:
-    """The values of the names of a `let`: of one any integer, of several the results of a call."""
+    """Return the values of a `let`: any integer for one name, the results of one call for several."""
     if len(let.names) == 1:
         value = resolver.integer(let.value)
         return None if value is None else (value,)

@@ -1,4 +1,4 @@
-"""Extents of `let` tensors told from where they are read: `out[y] = t[y]` makes dimension 0 of t that of out."""
+"""Extents of `let` tensors inferred from their reads: `out[y] = t[y]` gives dimension 0 of t the extent of out's."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from opgen.spec.syntax import nodes as s
 def extent_by_use(
     decls: Sequence[s.DefinitionDecl], outputs: Mapping[str, m.Tensor], tensor: str, axis: int
 ) -> m.Expr | None:
-    """The extent of a dimension of a `let` tensor, from a later definition that runs over it."""
+    """Return the extent of a dimension of a `let` tensor, from a later definition that iterates over it."""
     asked = [(tensor, axis)]
     for name, position in asked:
         for decl in (d for d in decls if d.update is None):
@@ -28,7 +28,7 @@ def extent_by_use(
 
 
 def _indices_at(tree: s.Expression, tensor: str, axis: int) -> Iterator[str]:
-    """The names that stand alone as that subscript of that tensor."""
+    """Yield the names that alone form the subscript `axis` of `tensor`."""
     for node in walk_syntax(tree):
         if isinstance(node, s.Subscripted) and node.owner.name == tensor and axis < len(node.subscripts):
             subscript = node.subscripts[axis]
@@ -42,7 +42,7 @@ def _left_position(decl: s.DefinitionDecl, index: str) -> int | None:
 
 
 def walk_syntax(tree: s.Expression) -> Iterator[s.Expression]:
-    """An expression and all inside it."""
+    """Yield an expression and everything inside it, in preorder."""
     stack = [tree]
     while stack:
         node = stack.pop()

@@ -1,8 +1,8 @@
 """Proofs that a subscript stays inside a dimension.
 
-What is to be proved is that an integer polynomial is not negative.  Indices take the end of their range that makes it
-least; what stands in it that is no sum or product is taken apart: a `min` or `max` by its sides, an `if` by its cases,
-a quotient or remainder by what a divisor above 0 makes of it.
+A proof shows that an integer polynomial is not negative.  Each index is replaced by the end of its range that minimises
+the polynomial.  Other operations are split: a `min` or `max` into its sides, an `if` into its cases.  A quotient or
+remainder by a positive divisor is replaced by its bounds.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from opgen.spec.model import model as m
 from opgen.spec.model.polynomial import MAX_TERMS, Polynomial, constant, differences, polynomial
 
 _DEEP = 8
-"""How many names of names are looked up, and how many parts of a subscript lie in each other."""
+"""Limit of nested name look-ups, and of nested splits of a subscript."""
 _STEPS = 200
-"""How many polynomials are looked at for one subscript."""
+"""Limit of polynomials examined for one subscript."""
 
 _Goal: TypeAlias = tuple[Polynomial, tuple[Polynomial, ...]]
-"""What is not to be negative, and what is not negative where it matters."""
+"""A polynomial to prove non-negative, and the polynomials assumed non-negative in its case."""
 
 
 def inside(
@@ -31,10 +31,10 @@ def inside(
     required: Sequence[Polynomial] = (),
     names: Mapping[m.Expr, m.Expr] | None = None,
 ) -> bool:
-    """Whether 0 <= subscript < extent is proved for all indices in their ranges.
+    """True if 0 <= subscript < extent is proved for all indices in their ranges.
 
-    `least` gives a lower bound of an atom, or None; `required` are not negative in any call; `names` are what symbols
-    stand for.  Where there is anything to prove, every range has an element, and no divisor is 0.
+    `least` returns a lower bound of an atom, or None.  `required` are not negative in any call.  `names` maps symbols
+    to their values.  The proof may assume that every range has an element and no divisor is 0.
     """
     proof, place = _Proof(ranges, least, required, names or {}), polynomial(subscript)
     return proof.holds((place, ())) and proof.holds((polynomial(extent) - constant(1) - place, ()))
@@ -59,12 +59,12 @@ class _Proof:
                 self._floors[atom] = max(self._floors.get(atom, bound), bound)
 
     def floor(self, atom: m.Expr) -> int | None:
-        """A lower bound of an atom, where every range has an element."""
+        """Return a lower bound of an atom, assuming that every range has an element."""
         known, told = self.least(atom), self._floors.get(atom)
         return known if told is None else told if known is None else max(known, told)
 
     def holds(self, goal: _Goal, depth: int = 0) -> bool:
-        """Whether a polynomial is proved to be at least 0."""
+        """True if a polynomial is proved to be at least 0."""
         self._steps += 1
         if self._steps > _STEPS:
             return False
@@ -82,7 +82,7 @@ class _Proof:
     # One polynomial -------------------------------------------------------------------------------
 
     def _plain(self, value: Polynomial, facts: Sequence[Polynomial]) -> bool:
-        """Whether it is seen without taking anything apart."""
+        """True if a polynomial is proved non-negative without splitting an operation."""
         known = [constant(0), *facts, *(r for a in value.atoms for r in self._remainders(a))]
         return any(self._seen(self._bounded(value - k)) for k in known)
 
@@ -97,7 +97,7 @@ class _Proof:
         return any(_not_negative(value - known - other, self.floor) for known, other in differences)
 
     def _remainders(self, atom: m.Expr) -> list[Polynomial]:
-        """What is not negative for a quotient that is rounded: what is left over, and what it lacks to the divisor."""
+        """Return the polynomials a rounded quotient keeps non-negative: remainder or excess r, and divisor - 1 - r."""
         if not isinstance(atom, m.Operation) or atom.op not in ("//", "ceildiv"):
             return []
         divisor = polynomial(atom.right)
@@ -108,7 +108,7 @@ class _Proof:
         return [left, divisor - constant(1) - left]
 
     def _bounded(self, place: Polynomial) -> Polynomial:
-        """Its least value, index by index; an index whose coefficient's sign is unknown stays in it."""
+        """Minimise a polynomial index by index; an index whose coefficient has unknown sign is kept."""
         total = constant(0)
         for monomial, coefficient in place.terms.items():
             term = Polynomial({monomial: coefficient})
@@ -121,14 +121,14 @@ class _Proof:
         return total
 
     def _positive(self, atom: m.Expr) -> bool:
-        """Whether an atom is never negative."""
+        """True if an atom is never negative."""
         bound = 0 if isinstance(atom, m.Index) else self.floor(atom)
         return bound is not None and bound >= 0
 
-    # Taken apart ----------------------------------------------------------------------------------
+    # Splits ---------------------------------------------------------------------------------------
 
     def _ways(self, atom: m.Expr, value: Polynomial, facts: tuple[Polynomial, ...]) -> list[list[_Goal]]:
-        """What may be proved in place of a polynomial with this atom: all goals of one of several lists."""
+        """Return alternative lists of goals; proving every goal of one list proves the polynomial with this atom."""
         match atom:
             case m.Conditional():
                 then = (*facts, *differences(atom.condition))
@@ -140,12 +140,12 @@ class _Proof:
             case m.Operation(op="//" | "%" | "ceildiv"):
                 divisor = polynomial(atom.right)
                 small = len(divisor.terms) * len(value.terms) <= MAX_TERMS
-                if small and self.holds((divisor, facts), _DEEP):  # and it is not 0
+                if small and self.holds((divisor, facts), _DEEP):  # divisors are known not to be 0
                     return list(self._divided(atom, divisor, value, facts))
         return []
 
     def _sides(self, atom: m.Operation, value: Polynomial, facts: tuple[Polynomial, ...]) -> Iterator[list[_Goal]]:
-        """Both sides, or one of them where the other can only help, or the mean of both."""
+        """Yield goals for a `min` or `max`: either side, or the mean of both, if its sign allows; else both sides."""
         left, right = polynomial(atom.left), polynomial(atom.right)
         sign = self._sign(atom, value)
         if (sign < 0) == (atom.op == "min") and sign:
@@ -161,7 +161,7 @@ class _Proof:
     def _divided(
         self, atom: m.Operation, divisor: Polynomial, value: Polynomial, facts: tuple[Polynomial, ...]
     ) -> Iterator[list[_Goal]]:
-        """A quotient or remainder by a divisor above 0, where its sign tells which of its bounds counts."""
+        """Yield goals for a quotient or remainder by a positive divisor; its sign selects the relevant bound."""
         dividend, sign = polynomial(atom.left), self._sign(atom, value)
         not_negative = (dividend, facts)
         if not sign:
@@ -174,7 +174,7 @@ class _Proof:
             yield [not_negative, (value.substitute(atom, constant(0) if sign > 0 else dividend), facts)]
 
     def _sign(self, atom: m.Expr, value: Polynomial) -> int:
-        """1 if a polynomial grows with an atom, -1 if it falls, 0 if neither is known."""
+        """Return 1 if a polynomial grows with an atom, -1 if it falls, 0 if neither is known."""
         parts = [(k, v) for k, v in value.terms.items() if atom in k]
         plain = all(k.count(atom) == 1 and all(self._positive(a) for a in k if a != atom) for k, _ in parts)
         signs = {v > 0 for _, v in parts}
@@ -182,7 +182,9 @@ class _Proof:
 
 
 def _without_quotient(atom: m.Operation, divisor: Polynomial, value: Polynomial, times: int) -> Polynomial:
-    """What is not negative only if rest + times * quotient is not: both multiplied by the divisor.
+    """Return a polynomial without the quotient that is non-negative only if rest + times * quotient is.
+
+    It is that sum multiplied by the divisor, with the quotient replaced by its bound.
 
     A quotient is at most q if the dividend is below (q + 1) * divisor, and at least q if it is not below q * divisor.
     """
@@ -198,14 +200,14 @@ def _without_quotient(atom: m.Operation, divisor: Polynomial, value: Polynomial,
 
 
 def _otherwise(condition: m.Expr) -> list[Polynomial]:
-    """What is not negative where a condition does not hold."""
+    """Return polynomials that are not negative where a condition is false."""
     found = differences(condition)
     compared = isinstance(condition, m.Operation) and condition.op in ("<", "<=", ">", ">=")
     return [-known - constant(1) for known in found] if compared else []
 
 
 def _spelled(value: Polynomial, names: Mapping[m.Expr, m.Expr]) -> Polynomial:
-    """A polynomial with what symbols stand for in their place, as far as it does not grow out of hand."""
+    """Return a polynomial with symbols replaced by their values, as long as it keeps to MAX_TERMS."""
     for _ in range(_DEEP):
         found = [a for a in value.atoms if a in names]
         if not found:
@@ -220,7 +222,7 @@ def _spelled(value: Polynomial, names: Mapping[m.Expr, m.Expr]) -> Polynomial:
 
 
 def _not_negative(value: Polynomial, floor: Callable[[m.Expr], int | None]) -> bool:
-    """Whether a polynomial is at least 0: every atom is replaced by its floor plus something that is not negative."""
+    """True if a polynomial is at least 0 once every atom is written as its floor plus a non-negative remainder."""
     for atom in value.atoms:
         at_least = floor(atom)
         if at_least is None or at_least < 0:

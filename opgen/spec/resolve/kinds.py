@@ -1,4 +1,4 @@
-"""Kinds of expressions, and what literals and operators in a text stand for."""
+"""Kinds of expressions, and the meaning of literals and operators in a text."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from opgen.spec.model import model as m
 from opgen.spec.syntax import nodes as s
 
 Kind: TypeAlias = str
-"""'int' for integers of the shape language; 'number' and 'real' for literals (and float attributes) that take the type
-of what they are combined with; 'bool'; or the name of a scalar type or type variable, for elements of tensors."""
+"""Kind of an expression's value.
+
+'int' is an integer of the shape language.  'number' and 'real' are literals (and float attributes) that take the type
+of the other operand.  'bool' is a condition.  Elements of tensors have the name of a scalar type or type variable.
+"""
 
 INT, NUMBER, REAL, BOOL = "int", "number", "real", "bool"
 ARITHMETIC = {"+", "-", "*", "/", "//", "%"}
@@ -24,7 +27,7 @@ SHAPE_FUNCTIONS: dict[str, Literal["min", "max", "ceildiv", "pow"]] = {
 ROUNDINGS: dict[str, Literal["floor", "ceil", "round", "trunc"]] = {
     "floor": "floor", "ceil": "ceil", "round": "round", "trunc": "trunc",
 }  # fmt: skip
-"""What makes an integer of a float, among sizes."""
+"""Functions that round a float to an integer among sizes."""
 
 
 class Typed(NamedTuple):
@@ -35,7 +38,7 @@ class Typed(NamedTuple):
 
 
 def operator(text: str) -> m.Operator:
-    """The operator of the model for one in the text."""
+    """Return the model's operator for one in the text."""
     table: dict[str, m.Operator] = {
         "+": "+", "-": "-", "*": "*", "/": "/", "//": "//", "%": "%", "==": "==", "!=": "!=", "<": "<", "<=": "<=",
         ">": ">", ">=": ">=",
@@ -44,7 +47,7 @@ def operator(text: str) -> m.Operator:
 
 
 def number(tree: s.Constant) -> int | float | bool | None:
-    """The value of a literal; None for an integer beyond int64 or a float beyond float64."""
+    """Return the value of a literal, or None for an integer beyond int64 or a float beyond float64."""
     if tree.text in ("true", "false"):
         return tree.text == "true"
     if tree.text.removeprefix("-").isdigit():

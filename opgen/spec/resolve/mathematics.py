@@ -1,4 +1,4 @@
-"""Expressions of the mathematics: reads and reductions on top of what is computed of elements."""
+"""Expressions of the mathematics: reads and reductions on top of scalar expressions."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ REDUCTIONS: dict[str, m.ReductionKind] = {"sum": "sum", "prod": "prod", "max": "
 
 
 class MathResolver(ScalarResolver):
-    """Resolves the value of one definition.
+    """Resolver of the value of one definition.
 
-    `target` is the tensor being defined; `foretold` tells of what is read at another step.  `unguarded` gathers the
-    reads in no reduction that give no value for outside: they have to be proved inside.  `elements` are the reads of
-    constants, each with the ranges of the indices of the reductions around it.  An order may be `root`, the value of a
-    `let` with the indices `own`; `ordered` is along what is sorted.  `before` are definitions that the value needs,
-    whose indices have no ranges yet.
+    `target` is the tensor being defined.  `foretold` describes tensors that are read at another step.  `unguarded`
+    collects reads outside reductions that have no `else` value; they must be proved in bounds.  `elements` are the
+    reads of constants, each with the index ranges of the reductions around it.  Only `root`, the value of a `let` with
+    the indices `own`, may be an order; `ordered` maps the sorted index to its extent.  `before` are definitions that
+    the value needs; their indices have no ranges yet.
     """
 
     def __init__(self, scope: Scope, target: str, foretold: Foretold, root: s.Expression | None = None) -> None:
@@ -78,7 +78,7 @@ class MathResolver(ScalarResolver):
         return self._read(tree, tensor)
 
     def _read(self, tree: s.Subscripted, tensor: Readable | None) -> Typed | None:
-        """A read of a tensor; None stands for one that is read at another step, before it is defined."""
+        """Resolve a read of a tensor; `tensor` is None if it is read at another step, before its definition."""
         subscripts = [self._subscript(e) for e in tree.subscripts]
         outside = None if tree.outside is None else self.resolve(tree.outside)
         if tree.outside is not None and outside is None:
@@ -111,7 +111,7 @@ class MathResolver(ScalarResolver):
         return Typed(read, tensor.dtype)
 
     def _list_element(self, tree: s.Subscripted, attr: m.Attr) -> Typed | None:
-        """An element of a list attribute at indices: of the tensor that holds the list."""
+        """Resolve an element of a list attribute at indices as a read of the tensor that holds the list."""
         if not attr.shape:
             self.report.add("S013", f"'{attr.name}' is not a list", tree.owner.span)
             return None
@@ -126,7 +126,7 @@ class MathResolver(ScalarResolver):
         return self._read(tree, table_of(self.scope, attr, tree.owner.span))
 
     def _element_of(self, tree: s.Subscripted, constant: m.Constant) -> Typed | None:
-        """An element of a constant."""
+        """Resolve an element of a constant."""
         if tree.outside is not None:
             self.report.add("S013", "a constant is read inside only: it takes no `else`", tree.outside.span)
         if len(tree.subscripts) != len(constant.shape):
@@ -145,7 +145,7 @@ class MathResolver(ScalarResolver):
         return Typed(element, NUMBER if all(v.denominator == 1 for v in constant.values) else REAL)
 
     def update(self, decl: s.DefinitionDecl) -> tuple[list[m.Expr | None], Typed | None, m.Expr | None]:
-        """The place, the value and the condition of an update: as of a term, what reads outside is left out."""
+        """Resolve the target, value and condition of an update; as in a reduction, out-of-bounds terms are skipped."""
         self._reductions += 1
         at = [self._subscript(e) for e in decl.subscripts]
         value = self.resolve(decl.value)
@@ -161,7 +161,7 @@ class MathResolver(ScalarResolver):
         return SubscriptResolver(self.scope, self.resolve, self.whole).integer(tree)
 
     def _learn(self, subscript: m.Expr, dim: m.Expr) -> None:
-        """Notes what a subscript tells of the ranges of its indices."""
+        """Record the ranges that a subscript implies for its indices."""
         if isinstance(subscript, m.Index) and subscript.span is not None:
             self.scope.indices[subscript.name].bare.append((dim, subscript.span))
             return
@@ -185,7 +185,7 @@ class MathResolver(ScalarResolver):
         return self._place(cast("m.Reduce", terms.expr), terms.kind)
 
     def _place(self, terms: m.Reduce, kind: Kind) -> Typed:
-        """The place of an extreme: this is a tensor of its own, that is defined before."""
+        """Return the position of an extreme; the extreme itself becomes a tensor defined before."""
         name = fresh_name(self.scope, f"{self.target}_{terms.kind}", (d.tensor for d in self.before))
         indices = tuple(m.IndexRange(n, m.Number(0)) for n in used_in(terms, self.scope.indices))
         subscripts = tuple(m.Index(r.name) for r in indices)
@@ -194,7 +194,7 @@ class MathResolver(ScalarResolver):
         return Typed(place_of(terms, best, not self.is_integer(kind)), "int64")
 
     def _terms(self, tree: s.Reduction) -> Typed | None:
-        """What is reduced, as the reduction by which an extreme is found where its place is asked for."""
+        """Resolve the reduction itself; for argmax and argmin, the max or min that finds the extreme."""
         bindings = self.bind([(r.index, r.extent) for r in tree.ranges])
         self._reductions += 1
         first = len(self.elements)
@@ -228,7 +228,7 @@ class MathResolver(ScalarResolver):
         return Typed(m.Reduce(kind, tuple(ranges), body.expr, span=tree.span, condition=condition), body.kind)
 
     def bind(self, indices: list[tuple[s.Ident, s.Expression | None]]) -> list[Binding]:
-        """Brings indices into scope; the caller takes them out again."""
+        """Bring indices into scope; the caller removes them again."""
         bindings = []
         for ident, extent in indices:
             explicit = None if extent is None else Resolver(self.scope).integer(extent)
@@ -252,7 +252,7 @@ class MathResolver(ScalarResolver):
         return bindings
 
     def extent(self, binding: Binding, written: str) -> m.Expr | None:
-        """The extent of an index: as written, else the dimension it subscripts alone, else its part of a composite."""
+        """Return an index's extent: as written, else the dimension it subscripts alone, or its part of a composite."""
         if binding.explicit is not None:
             return binding.explicit
         for found in (binding.bare, binding.composite):
@@ -272,7 +272,7 @@ class MathResolver(ScalarResolver):
 
 
 def show(expr: m.Expr) -> str:
-    """An integer expression in words fit for a message."""
+    """Describe an integer expression for a message."""
     if isinstance(expr, m.Number):
         return str(expr.value)
     if isinstance(expr, m.Symbol | m.Index):

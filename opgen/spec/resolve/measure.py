@@ -1,4 +1,4 @@
-"""How large an op is: what it declares, counted before it is built, and the expressions that it then has."""
+"""Size limits of an op: its declarations, counted before it is built, and the expressions of the built op."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from opgen.spec.syntax.report import Report
 
 
 def fits(report: Report, decl: s.OpDecl, items: Sequence[s.Item]) -> bool:
-    """Notes what an op declares more of than is taken on; whether it may be built.  `items` have fragments in place."""
+    """Note declarations beyond the limits; return True if there are none.  `items` have their fragments expanded."""
     before = len(report)
     where = decl.name.span
     tensors = [i for i in items if isinstance(i, s.TensorDecl | s.SizesDecl | s.InheritedDecl)]
@@ -55,9 +55,9 @@ def _dims(tensor: s.TensorDecl | s.InheritedDecl) -> tuple[s.Dim, ...]:
 
 
 class Measure:
-    """Counts the expressions of a module, op by op: `steps` of shapes, `nodes` of mathematics.
+    """Counter of a module's expressions, op by op: `steps` of shapes, `nodes` of mathematics.
 
-    A call of a shape function counts as all that it works out, which `costs` says.
+    A call of a shape function counts as the number of expressions it evaluates, given by `costs`.
     """
 
     def __init__(self, report: Report, costs: Mapping[str, int]) -> None:
@@ -67,7 +67,7 @@ class Measure:
         self.nodes = 0
 
     def add(self, op: m.OpSpec, span: Span) -> None:
-        """Adds an op.  Raises DiagnosticError if the module then is beyond bounds."""
+        """Add an op.  Raises DiagnosticError if the module then exceeds a limit."""
         shapes = [e for check in op.checks for e in in_check(check)]
         shapes += [d.size for t in (*op.tensors, *op.outputs) for d in t.dims]
         self.steps += size(shapes, self._costs) * (1 + len(op.examples))
@@ -82,32 +82,32 @@ class Measure:
 
 
 def weight(op: m.OpSpec) -> int:
-    """How much there is to schedule and to read: expressions, numbers to choose among, a nest for each definition."""
+    """Return an op's scheduling weight: its expressions, its constants' numbers, and a loop nest per definition."""
     expressions = [e for d in op.definitions for e in in_definition(d)]
     numbers = sum(len(n.constant.values) for e in expressions for n in everything_in(e) if isinstance(n, m.Element))
     return size(expressions, {}) + numbers + _NEST * len(op.definitions)
 
 
 _NEST = 8
-"""Expressions that the loops of a definition weigh."""
+"""Weight of a definition's loop nest, in expressions."""
 
 
 def in_check(check: m.ShapeLet | m.Require) -> tuple[m.Expr, ...]:
-    """The expressions of a `let` or a requirement; one of several names stands for a call for each."""
+    """Return the expressions of a `let` or a requirement; a `let` of several names counts one call per name."""
     if isinstance(check, m.ShapeLet):
         return (check.value,) * len(check.names)
     return (check.condition, *(p for p in check.expected if not isinstance(p, str)))
 
 
 def in_definition(definition: m.Definition) -> tuple[m.Expr, ...]:
-    """The expressions of a definition."""
+    """Return the expressions of a definition."""
     return (definition.value, *definition.subscripts, *definition.dims, *(r.extent for r in definition.indices))
 
 
 def size(expressions: Iterable[m.Expr], costs: Mapping[str, int]) -> int:
-    """How many expressions there are when each stands wherever it is used; linear in those that are kept.
+    """Return the number of expressions if shared ones count at each use; the time is linear in distinct ones.
 
-    `costs` are those of calls of shape functions.
+    `costs` are the costs of calls of shape functions.
     """
     known: dict[int, int] = {}
     total = 0

@@ -1,4 +1,4 @@
-"""Names: which a spec may use, and what an op's function is called."""
+"""Names: those that a spec may use, and the name of an op's function."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _BUILTINS = frozenset(n for n in dir(builtins) if not n.startswith("_"))
 
 
 def why_illegal(name: str) -> str | None:
-    """Why a name cannot be used in a spec, completing "'x' is ..."; None if it can."""
+    """Return the reason a name cannot be used in a spec, completing "'x' is ..."; None if it can."""
     return "a word of the spec language" if name in words.SPEC else why_illegal_outside(name)
 
 
 def why_illegal_outside(name: str) -> str | None:
-    """Why a name cannot stand in code of any of the other languages; None if it can."""
+    """Return the reason a name cannot be used in code of one of the other languages; None if it can."""
     reasons = (
         (name in words.TYPES, "the name of a type"),
         (name in words.PYTHON, "a keyword of Python"),
@@ -29,7 +29,7 @@ def why_illegal_outside(name: str) -> str | None:
 
 
 def why_illegal_in_c(name: str) -> str | None:
-    """Why what looks like a name cannot be one in C and C++, completing "'x' is ..."; None if it can."""
+    """Return the reason an identifier cannot be a name in C and C++, completing "'x' is ..."; None if it can."""
     if name in words.C or name in words.CPP:
         return "a word that C or C++ keeps for itself"
     if name.startswith("_") or "__" in name:
@@ -40,7 +40,7 @@ def why_illegal_in_c(name: str) -> str | None:
 
 
 def why_no_prefix(prefix: str) -> str | None:
-    """Why the names, headers and namespace of a library for C and C++ cannot begin with a prefix; None if they can."""
+    """Return the reason a prefix cannot begin a C or C++ library's names, headers and namespace; None if it can."""
     if not (prefix.isascii() and prefix.isidentifier()):
         return "no name in C"
     if prefix in HEADERS:
@@ -54,14 +54,14 @@ def why_no_prefix(prefix: str) -> str | None:
 
 
 def why_no_module(name: str) -> str | None:
-    """Why a generated Python module cannot have a name, completing "'x' ..."; None if it can."""
+    """Return the reason a generated Python module cannot have a name, completing "'x' ..."; None if it can."""
     if not name.isidentifier() or name in words.PYTHON:
         return "cannot be the name of a Python module"
     return "would hide a module of Python's" if name in words.PYTHON_MODULES else None
 
 
 def check_name(report: Report, name: str, span: Span) -> bool:
-    """Notes a name that generated code could not hold; whether it is fine."""
+    """Note a name that generated code cannot use; return True if it is fine."""
     reason = why_illegal(name)
     if reason is not None:
         report.add("S010", f"'{name}' is {reason}", span, "choose another name")
@@ -69,7 +69,7 @@ def check_name(report: Report, name: str, span: Span) -> bool:
 
 
 def check_result(report: Report, name: str, span: Span) -> bool:
-    """The same for an argument or result of an op's function, which stand beside names of the interface."""
+    """Check a name as `check_name`, for an argument or result: it shares its scope with the interface's names."""
     fine = check_name(report, name, span)
     if fine and name in words.CPP_API:
         report.add("S010", f"'{name}' is a name of the C++ interface's own", span, "choose another name")
@@ -77,14 +77,14 @@ def check_result(report: Report, name: str, span: Span) -> bool:
 
 
 def check_argument(report: Report, name: str, span: Span) -> None:
-    """The same for an argument, which code would have to rename if the generated module had one of its name."""
+    """Check a name as `check_result`, for an argument: it must also differ from the generated module's names."""
     if check_result(report, name, span) and name in words.MODULE:
         message = f"'{name}' is a name that the generated module uses itself"
         report.add("S010", message, span, "choose another name")
 
 
 def check_word(report: Report, word: str, span: Span) -> bool:
-    """The same for a word of an enumeration, which generated code holds as a string and as an enumerator."""
+    """Check a word of an enumeration, which generated code has as a string and as an enumerator."""
     kept = words.PYTHON | words.C | words.CPP | words.JAVA | {"NULL", "inf", "nan"}
     if word in kept:
         report.add("S010", f"'{word}' is a keyword in Python, C, C++ or Java", span, "choose another word")
@@ -92,14 +92,14 @@ def check_word(report: Report, word: str, span: Span) -> bool:
 
 
 def check_function_name(report: Report, op: str, span: Span) -> None:
-    """Notes an op whose function, or class, would hide a name that code relies on, and so would get another one."""
+    """Note an op whose function or class would hide a name that code relies on, and so would be renamed."""
     message = _why_no_function(op)
     if message is not None:
         report.add("S010", message, span, "choose another name")
 
 
 def why_no_op(name: str) -> str | None:
-    """Why an op cannot have a name; None if it can."""
+    """Return the reason an op cannot have a name; None if it can."""
     reason = why_illegal(name)
     return _why_no_function(name) if reason is None else f"'{name}' is {reason}"
 
@@ -119,9 +119,9 @@ def _why_no_function(op: str) -> str | None:
 
 
 def snake_case(name: str) -> str:
-    """The function of an op, by TensorFlow's rule: `HalfTurn` is half_turn, `FFT2D` is fft2d.
+    """Return the name of an op's function by TensorFlow's rule: `HalfTurn` is half_turn, `FFT2D` is fft2d.
 
-    An underscore goes before a capital that follows a small letter, or that a small letter follows.
+    An underscore is inserted before a capital that is next to a small letter on either side.
     """
     out = []
     for at, letter in enumerate(name):

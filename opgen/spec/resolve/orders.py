@@ -1,8 +1,8 @@
-"""Orders: which index stands at each place when values are sorted.
+"""Orders: the index at each position when values are sorted.
 
     let at[i, p] = descending[j](x[i, j], p)
 
-An order is all that a `let` tensor holds: it is sorted once, and read where its places are needed.
+An order is the whole value of a `let` tensor: it is sorted once, and read where its positions are needed.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ ORDERS: dict[str, m.ReductionKind] = {"ascending": "ascending", "descending": "d
 
 
 class Resolving(Protocol):
-    """What resolves the value of a definition: `root`, if it may be an order, of the tensor `target`, whose indices are
-    `own`.  What is sorted goes into `ordered`.
+    """Resolver of the value of a definition of the tensor `target`.
+
+    `root` is the value if it may be an order, `own` are the tensor's indices.  `ordered` collects the sorted index.
     """
 
     scope: Scope
@@ -32,20 +33,20 @@ class Resolving(Protocol):
     ordered: dict[str, m.Expr]
 
     def bind(self, indices: list[tuple[s.Ident, s.Expression | None]]) -> list[Binding]:
-        """Brings indices into scope."""
+        """Bring indices into scope."""
 
     def resolve(self, tree: s.Expression) -> Typed | None:
-        """An expression and its kind."""
+        """Resolve an expression to its model and kind."""
 
     def extent(self, binding: Binding, written: str) -> m.Expr | None:
-        """The extent of an index."""
+        """Return the extent of an index."""
 
     def describe(self, kind: Kind) -> str:
-        """A kind in words."""
+        """Describe a kind in words."""
 
 
 def resolve_order(resolver: Resolving, tree: s.Reduction) -> Typed | None:
-    """The order of the values of an index; mistakes are noted."""
+    """Resolve the order of the values of an index; mistakes are noted."""
     if not _stands_right(resolver, tree):
         return None
     (binding,) = resolver.bind([(r.index, r.extent) for r in tree.ranges]) or (None,)
@@ -80,7 +81,7 @@ def resolve_order(resolver: Resolving, tree: s.Reduction) -> Typed | None:
 
 
 def _stands_right(resolver: Resolving, tree: s.Reduction) -> bool:
-    """Whether an order is all of a `let`, along one index and for a place."""
+    """True if an order is the whole value of a `let`, has one index and names a position."""
     report, name = resolver.report, resolver.target
     if tree is not resolver.root:
         message = f"'{tree.kind}[...]' is all that a `let` tensor holds"

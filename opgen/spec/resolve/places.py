@@ -2,12 +2,12 @@
 
     y[i] = argmax[j](x[i, j])
 
-is what two reductions make, so that no later package has to know of it:
+is rewritten as two reductions, so that no later package has to handle it:
 
     let y_max[i] = max[j](x[i, j])
     y[i] = int64(min[j if x[i, j] == y_max[i] or x[i, j] != x[i, j]](uint64(j)))
 
-and -1 where there is no term, for which `min` is 2**64 - 1.
+The result is -1 if the range is empty, because `min` is then 2**64 - 1.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PLACES: dict[str, m.ReductionKind] = {"argmax": "max", "argmin": "min"}
 
 
 def may_be_place(report: Report, tree: s.Reduction, inside: bool, terms: m.Reduce) -> bool:
-    """Whether a place is asked for where it may be; `inside`: in a reduction or an update.  Notes what is not so."""
+    """True if argmax or argmin is allowed here; mistakes are noted.  `inside`: in a reduction or an update."""
     if inside:
         help = "name it before: let at[...] = " + tree.kind + "[...](...)"
         report.add("S013", f"'{tree.kind}' stands in no reduction and no update", tree.span, help)
@@ -40,12 +40,12 @@ def may_be_place(report: Report, tree: s.Reduction, inside: bool, terms: m.Reduc
 
 
 def _is_costly(e: m.Expr) -> bool:
-    """What is not to be computed twice, or where it is not taken."""
+    """True if an expression must not be computed twice, or for terms that are skipped."""
     return isinstance(e, m.Reduce) or (isinstance(e, m.Read) and any(map(reads_values, e.indices)))
 
 
 def place_of(terms: m.Reduce, best: m.Read, may_be_nan: bool) -> m.Expr:
-    """The first of the terms that is `best`, or NaN: the value of its index, or -1 if there is no term."""
+    """Return the index of the first term that is `best` or NaN, or -1 if there are none."""
     holds: m.Expr = m.Operation("==", terms.body, best)
     if may_be_nan:
         holds = m.Operation("or", holds, m.Operation("!=", terms.body, terms.body))
@@ -57,13 +57,13 @@ def place_of(terms: m.Reduce, best: m.Read, may_be_nan: bool) -> m.Expr:
 
 
 def used_in(terms: m.Reduce, names: Iterable[str]) -> list[str]:
-    """Those of these indices that the terms depend on."""
+    """Return those of `names` that the terms depend on."""
     found = index_names(terms)
     return [n for n in names if n in found]
 
 
 def fresh_name(scope: Scope, stem: str, taken: Iterable[str]) -> str:
-    """A name that nothing in the op has, nor is in `taken`."""
+    """Return a name that is neither used in the op nor in `taken`."""
     known = {*scope.known(), *scope.later, *scope.later_tensors, *taken}
     name, n = stem, 1
     while name in known:

@@ -1,4 +1,4 @@
-"""`random(seed, i)`: a float64 that a number, the seed, and an integer tell."""
+"""`random(seed, i)`: a float64 determined by a number, the seed, and an integer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RANDOM = "random"
 
 
 def resolve_random(resolver: Resolver, tree: s.Call, is_integer: Callable[[Kind], bool]) -> Typed | None:
-    """`random(seed, i)`: a float64 that a number and an integer tell."""
+    """Resolve `random(seed, i)`: a float64 determined by a number and an integer."""
     if len(tree.arguments) != 2:
         message = f"{RANDOM} takes a seed and an integer, {plural(len(tree.arguments), 'argument')} given"
         resolver.report.add("S021", message, tree.span)

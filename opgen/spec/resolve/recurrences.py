@@ -1,9 +1,9 @@
-"""Definitions that are computed step by step: `let` tensors that read each other at earlier steps of an index.
+"""Recurrences: `let` tensors computed step by step, which read each other at earlier steps of an index.
 
     let total[t, i] = x[t, i] + (total[t - 1, i] else 0)
 
-Those that read each other belong together: at each step all of them are computed, in the order in which they are
-defined.  With `t + 1` in place of `t - 1` the last step is the first.
+Definitions that read each other form a group.  Each step computes the whole group, in the order of definition.  With
+`t + 1` instead of `t - 1`, the steps run backward from the last.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from opgen.spec.syntax.report import Report
 
 @dataclass(frozen=True)
 class Recurrence:
-    """Definitions computed together: `axes` are, of each, the dimension along which the steps go.
+    """Group of definitions computed together; `axes` holds the step dimension of each member.
 
-    At a step every one is computed for all its other indices; `backward`: the last step is the first.
+    Each step computes every member for all its other indices.  If `backward`, the steps run from the last to the first.
     """
 
     members: tuple[m.Definition, ...]
@@ -35,24 +35,24 @@ class Recurrence:
 
     @property
     def steps(self) -> m.Expr:
-        """How many steps there are."""
+        """Number of steps."""
         return self.members[0].dims[self.axes[0]]
 
     def index(self, number: int) -> str:
-        """The index of a member that the steps go along."""
+        """Return the step index of a member."""
         subscript = self.members[number].subscripts[self.axes[number]]
         assert isinstance(subscript, m.Index)
         return subscript.name
 
     def lag(self, reader: int, read: m.Read) -> int | None:
-        """How many steps ago what a member reads of a member was computed; None if that is not told."""
+        """Return the number of steps that a read of a member lags behind its reader; None if unknown."""
         axis = self.axes[[d.tensor for d in self.members].index(read.tensor)]
         ahead = _shift(read.indices[axis], self.index(reader))
         return None if ahead is None else ahead if self.backward else -ahead
 
 
 class NoOrderError(Exception):
-    """Definitions that read each other and cannot be computed step by step: the read that is in the way."""
+    """Error for definitions that read each other and have no step order; its span is the offending read."""
 
     def __init__(self, message: str, span: Span | None, help: str | None = None) -> None:
         super().__init__(message)
@@ -62,7 +62,7 @@ class NoOrderError(Exception):
 
 
 def grouped(definitions: Sequence[m.Definition]) -> tuple[m.Definition | Recurrence, ...]:
-    """The definitions, those that read each other together, in an order in which each comes after what it reads.
+    """Return the definitions in topological order, with those that read each other grouped as a recurrence.
 
     Raises NoOrderError.
     """
@@ -79,12 +79,12 @@ def grouped(definitions: Sequence[m.Definition]) -> tuple[m.Definition | Recurre
 
 
 def recurrences(definitions: Sequence[m.Definition]) -> Iterator[Recurrence]:
-    """The groups of definitions that are computed step by step."""
+    """Yield the groups of definitions that are computed step by step."""
     return (g for g in grouped(definitions) if isinstance(g, Recurrence))
 
 
 def check_recurrences(report: Report, definitions: Sequence[m.Definition]) -> None:
-    """Notes definitions that read each other and cannot be computed step by step."""
+    """Note definitions that read each other and cannot be computed step by step."""
     try:
         grouped(definitions)
     except NoOrderError as error:
@@ -93,7 +93,7 @@ def check_recurrences(report: Report, definitions: Sequence[m.Definition]) -> No
 
 
 def _reads_ahead(definitions: Sequence[m.Definition]) -> bool:
-    """Whether one reads itself, or what is defined after it."""
+    """True if a definition reads itself or a later one."""
     left = {d.tensor for d in definitions if not d.is_output}
     for d in definitions:
         if any(r.tensor in left for r in reads(d.value)):
@@ -103,7 +103,7 @@ def _reads_ahead(definitions: Sequence[m.Definition]) -> bool:
 
 
 def _components(needs: Sequence[Sequence[int]]) -> list[list[int]]:
-    """What needs each other, each after what it needs (Tarjan's algorithm, without recursion)."""
+    """Return the strongly connected components in dependency order (Tarjan's algorithm, without recursion)."""
     order: dict[int, int] = {}
     low: dict[int, int] = {}
     held: list[int] = []
@@ -134,11 +134,11 @@ def _components(needs: Sequence[Sequence[int]]) -> list[list[int]]:
     return done
 
 
-# Along which index ------------------------------------------------------------------------------
+# The step index ---------------------------------------------------------------------------------
 
 
 def _recurrence(members: tuple[m.Definition, ...]) -> Recurrence:
-    """The members with the dimensions along which they are computed.  Raises NoOrderError."""
+    """Return the members with their step dimensions.  Raises NoOrderError."""
     for d in members:
         if is_order(d.value):
             raise NoOrderError(f"'{d.tensor}' is an order: it is not computed step by step", d.span)
@@ -164,7 +164,7 @@ def _recurrence(members: tuple[m.Definition, ...]) -> Recurrence:
 def _candidates(
     members: Sequence[m.Definition], between: Sequence[tuple[int, m.Read]]
 ) -> Iterator[tuple[int, m.Read, int, int, int]]:
-    """Reads at another step: the reader, the read, the dimension along which, that of the reader, how far ahead."""
+    """Yield reads at another step: reader, read, dimension of the read tensor, dimension of the reader, steps ahead."""
     for reader, read in between:
         for axis, subscript in enumerate(read.indices):
             for place, own in enumerate(members[reader].subscripts):
@@ -176,7 +176,7 @@ def _candidates(
 def _spread(
     members: Sequence[m.Definition], between: Sequence[tuple[int, m.Read]], known: dict[int, int]
 ) -> tuple[int, ...] | None:
-    """The dimension of each member, from those of some; None if they do not agree."""
+    """Propagate the step dimensions of some members to all; return None if they do not agree."""
     names = [d.tensor for d in members]
     changed = True
     while changed:
@@ -227,11 +227,11 @@ def _moves(subscript: m.Expr, index: str) -> bool:
 
 
 def _shift(subscript: m.Expr, index: str) -> int | None:
-    """How far a subscript is ahead of an index; None if it is not that index and a number."""
+    """Return a subscript's constant offset from an index; None if it is not that index plus a number."""
     rest = polynomial(subscript) - Polynomial({(_atom(subscript, index),): 1})
     return rest.terms.get((), 0) if set(rest.terms) <= {()} else None
 
 
 def _atom(subscript: m.Expr, index: str) -> m.Expr:
-    """The index as it stands in a subscript (spans do not count)."""
+    """Return the index as it occurs in a subscript (spans do not count)."""
     return next((a for a in polynomial(subscript).atoms if isinstance(a, m.Index) and a.name == index), m.Index(index))

@@ -1,6 +1,6 @@
 """Expressions of the shape language: names resolved, types checked.
 
-An expression that is wrong resolves to None after its mistake is noted; what holds it is then wrong without a note.
+An invalid expression resolves to None after its mistake is noted; its parents then resolve to None without a note.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from opgen.spec.syntax.strings import plural
 
 
 class Resolver:
-    """Resolves expressions of the shape language: integers, conditions, attributes, calls of shape functions."""
+    """Resolver of the shape language: integers, conditions, attributes, calls of shape functions."""
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
@@ -40,7 +40,7 @@ class Resolver:
     # Entrances ------------------------------------------------------------------------------------
 
     def integer(self, tree: s.Expression) -> m.Expr | None:
-        """An expression that must be an integer."""
+        """Resolve an expression that must be an integer."""
         found = self.resolve(tree)
         if found is not None and found.kind not in (INT, NUMBER):
             self.report.add("S020", f"expected an integer, found {self.describe(found.kind)}", tree.span)
@@ -48,7 +48,7 @@ class Resolver:
         return None if found is None else found.expr
 
     def condition(self, tree: s.Expression) -> m.Expr | None:
-        """An expression that must be true or false."""
+        """Resolve an expression that must be true or false."""
         found = self.resolve(tree)
         if found is not None and found.kind != BOOL:
             self.report.add("S020", f"expected a condition, found {self.describe(found.kind)}", tree.span)
@@ -79,7 +79,7 @@ class Resolver:
 
     @staticmethod
     def describe(kind: Kind) -> str:
-        """A kind in words."""
+        """Describe a kind in words."""
         words = {INT: "an integer", NUMBER: "an integer", REAL: "a float", BOOL: "a condition"}
         return words.get(kind, f"a value of type {kind}")
 
@@ -171,7 +171,7 @@ class Resolver:
         return None
 
     def _subscripted(self, tree: s.Subscripted) -> Typed | None:
-        """In the shape language: an element of a list attribute."""
+        """Resolve an element of a list attribute, the only subscripted value of the shape language."""
         if tree.owner.name in self.scope.tensors:
             self.report.add("S013", f"a shape cannot depend on the values of '{tree.owner.name}'", tree.span)
             return None
@@ -188,7 +188,7 @@ class Resolver:
     def _element(
         self, attr: m.Attr, first: tuple[int, ...], rest: tuple[s.Expression, ...], span: Span
     ) -> Typed | None:
-        """An element of a list attribute; its positions are literal."""
+        """Resolve an element of a list attribute; its positions are literal."""
         expected = len(attr.shape) - len(first)
         if len(rest) != expected:
             shown = plural(expected, "subscript")
@@ -228,7 +228,7 @@ class Resolver:
         return None if results is None else Typed(results[0], INT)
 
     def _plain_call(self, tree: s.Call) -> bool:
-        """Notes what only a call of an op may have, and an op whose results get no names."""
+        """Note keyword arguments, which only ops take, and ops called outside a `let`; True if there are none."""
         name = tree.function.name
         if name in self.scope.ops and name not in self.scope.functions:
             help = f"write let p = {name}(...), and read elements of p"
@@ -239,7 +239,7 @@ class Resolver:
         return not tree.keywords
 
     def _to_float(self, tree: s.Call) -> Typed | None:
-        """`float(n)`: an integer of shapes as a float."""
+        """Resolve `float(n)`: an integer of shapes as a float."""
         if len(tree.arguments) != 1:
             self.report.add("S021", f"float takes 1 argument, {len(tree.arguments)} given", tree.span)
             return None
@@ -250,7 +250,7 @@ class Resolver:
         return Typed(m.Real(found, tree.span), REAL)
 
     def _rounded(self, tree: s.Call) -> Typed | None:
-        """`int(floor(scale * float(n)))`: an integer made of floats, worked out as Python does."""
+        """Resolve `int(floor(scale * float(n)))`: an integer computed from floats with Python's rounding."""
         inner = tree.arguments[0] if len(tree.arguments) == 1 else None
         function: Literal["floor", "ceil", "round", "trunc"] = "trunc"
         if isinstance(inner, s.Call) and inner.function.name in ROUNDINGS and len(inner.arguments) == 1:
@@ -277,7 +277,7 @@ class Resolver:
         self.report.unknown("function", tree.function.name, tree.function.span, known)
 
     def call_results(self, tree: s.Call, wanted: int) -> tuple[m.Expr, ...] | None:
-        """The results of a call of a shape function, `wanted` in number."""
+        """Return the results of a call of a shape function, `wanted` in number."""
         name = tree.function.name
         function = self.scope.functions.get(name)
         if function is None:
@@ -349,7 +349,7 @@ class Resolver:
         return self.arithmetic(op, left, right, tree.span)
 
     def _no_index(self, function: str, arguments: Iterable[m.Expr], span: Span) -> None:
-        """Notes a function of integers asked for at each index: a kernel gets its values from the call."""
+        """Note a shape function applied to an index or element: it is evaluated once per call, before the kernel."""
         found = next((e for a in arguments for e in everything_in(a) if isinstance(e, m.Index | m.Read)), None)
         if found is not None:
             help = "write it with + - * // %, min and max"
@@ -410,7 +410,7 @@ class Resolver:
         return Typed(found if tree.op == "==" else m.Not(found, tree.span), BOOL)
 
     def arithmetic(self, op: m.Operator, left: Typed, right: Typed, span: Span) -> Typed | None:
-        """An operation on two numbers, whose kind is theirs."""
+        """Return an operation on two numbers, with their common kind."""
         pair = self.unify(left, right)
         if pair is None or pair[0].kind == BOOL:
             self._mismatch(op, left, right, span)
@@ -425,7 +425,7 @@ class Resolver:
         return Typed(m.Operation(op, pair[0].expr, pair[1].expr, span), kind)
 
     def unify(self, left: Typed, right: Typed) -> tuple[Typed, Typed] | None:
-        """Both operands with one kind, literals having taken the other's; None where the kinds do not go together."""
+        """Return both operands with one kind, a literal taking the other's; None if the kinds are incompatible."""
         if left.kind == right.kind:
             return left, right
         for kind in (left.kind, right.kind):
@@ -435,7 +435,7 @@ class Resolver:
         return None
 
     def adapt(self, operand: Typed, kind: Kind) -> Typed | None:
-        """An operand as a value of another kind, if it may stand for one without a cast."""
+        """Return an operand as a value of another kind; None if that needs a cast."""
         if operand.kind == kind:
             return operand
         if operand.kind == NUMBER and kind in (INT, REAL):
@@ -467,7 +467,7 @@ def _list(words: str | tuple[str, ...]) -> str:
 
 
 def _of_floats(e: m.Expr) -> Iterator[m.Operation]:
-    """The operations on floats that a value is made of."""
+    """Yield the operations on floats in a value."""
     if isinstance(e, m.Conditional):
         yield from (*_of_floats(e.if_true), *_of_floats(e.if_false))
     elif isinstance(e, m.Operation):

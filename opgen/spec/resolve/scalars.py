@@ -1,4 +1,4 @@
-"""Casts, functions and arithmetic of elements of tensors, on top of the shape language."""
+"""Casts, functions and arithmetic on elements of tensors, on top of the shape language."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from opgen.spec.syntax.strings import plural
 
 SCALAR_FUNCTIONS: dict[str, m.ScalarFunction] = {name: name for name in get_args(m.ScalarFunction)}
 _OF_NUMBERS = ("abs", "sign")
-"""Functions of integers, too; the others are of floats, but `bit_not`."""
+"""Functions of floats and integers; all others take floats only, except `bit_not`."""
 
 PAIR_FUNCTIONS: dict[str, m.Operator] = {
     "rem": "rem", "atan2": "atan2", "bit_and": "bit_and", "bit_or": "bit_or", "bit_xor": "bit_xor",
     "shift_left": "shift_left", "shift_right": "shift_right",
 }  # fmt: skip
-"""Functions of two elements; `min`, `max` and `pow` are of integers of shapes, too."""
+"""Functions of two elements; `min`, `max` and `pow`, which also take integers of shapes, are in SHAPE_FUNCTIONS."""
 
 MULTIPLY_ADD = "fma"
 BIT_CAST = "bit_cast"
 _OF_INTEGERS = ("//", "bit_and", "bit_or", "bit_xor", "shift_left", "shift_right")
-"""Operations that only elements of integer types have."""
+"""Operations defined only for elements of integer types."""
 _OF_FLOATS = ("atan2",)
-"""Operations that only floats have."""
+"""Operations defined only for floats."""
 _LARGEST = {"float32": 2**128 - 2**103, "float64": 2**1024 - 2**970}
-"""Of each type that floats are computed in, the least number that rounds to infinity."""
+"""Least number that rounds to infinity, by the type in which floats are computed."""
 
 
 class ScalarResolver(Resolver):
-    """Resolves what is computed of elements one by one; what gives elements is left to those made of it."""
+    """Resolver of elementwise expressions; subclasses resolve the reads that yield elements."""
 
     # Casts and functions --------------------------------------------------------------------------
 
@@ -68,7 +68,7 @@ class ScalarResolver(Resolver):
         return self._apply(SCALAR_FUNCTIONS[name], argument, tree.span)
 
     def _pair(self, op: m.Operator, tree: s.Call) -> Typed | None:
-        """A function of two elements."""
+        """Resolve a function of two elements."""
         if len(tree.arguments) != 2:
             self.report.add("S021", f"{op} takes 2 arguments, {len(tree.arguments)} given", tree.span)
             return None
@@ -76,7 +76,7 @@ class ScalarResolver(Resolver):
         return None if left is None or right is None else self.arithmetic(op, left, right, tree.span)
 
     def _multiply_add(self, tree: s.Call) -> Typed | None:
-        """`fma(a, b, c)`: a * b + c of floats, rounded once."""
+        """Resolve `fma(a, b, c)`: a * b + c of floats, rounded once."""
         if len(tree.arguments) != 3:
             self.report.add("S021", f"{MULTIPLY_ADD} takes 3 arguments, {len(tree.arguments)} given", tree.span)
             return None
@@ -97,7 +97,7 @@ class ScalarResolver(Resolver):
         return None
 
     def _bit_cast(self, tree: s.Call) -> Typed | None:
-        """`bit_cast(to, x)`: the bits of an element as those of another type."""
+        """Resolve `bit_cast(to, x)`: the bits of an element reinterpreted as another type."""
         if len(tree.arguments) != 2:
             message = f"{BIT_CAST} takes a type and an element, {plural(len(tree.arguments), 'argument')} given"
             self.report.add("S021", message, tree.span)
@@ -113,7 +113,7 @@ class ScalarResolver(Resolver):
         return Typed(m.BitCast(to, argument.expr, tree.span), to)
 
     def _as_many_bits(self, kind: Kind, to: str, tree: s.Call) -> bool:
-        """Whether two kinds are of types between which bits are cast, all of as many bits; notes what is not so."""
+        """True if bits can be cast between two kinds, all of their types having one width; mistakes are noted."""
         if kind in (INT, NUMBER, REAL):
             message = f"{BIT_CAST} takes an element, found {self.describe(kind)}"
             self.report.add("S020", message, tree.arguments[1].span, "cast it, as in int32(...)")
@@ -136,7 +136,7 @@ class ScalarResolver(Resolver):
 
     @staticmethod
     def _unsigned(tree: s.Expression) -> Typed | None:
-        """A literal beyond int64 that a uint64 holds: it stands in such a cast only."""
+        """Return a literal up to the largest uint64; only a cast to uint64 may contain one beyond int64."""
         if not isinstance(tree, s.Constant) or not tree.text.isdigit() or len(tree.text) > 20:
             return None
         value = int(tree.text)
@@ -199,22 +199,24 @@ class ScalarResolver(Resolver):
         return Typed(m.Operation(op, pair[0].expr, pair[1].expr, span), kind)
 
     def is_float(self, kind: Kind) -> bool:
-        """Whether values of a kind are floats, whichever of its types a variable stands for."""
+        """True if values of a kind are floats; a type variable needs all its types to be."""
         variable = self.scope.type_variables.get(kind)
         if variable is not None:
             return all(d.is_float for d in variable.allowed)
         return kind == REAL or (kind in DTYPES and DTYPES[kind].is_float)
 
     def is_integer(self, kind: Kind) -> bool:
-        """Whether values of a kind are integer elements, whichever of its types a variable stands for."""
+        """True if values of a kind are integer elements; a type variable needs all its types to be."""
         variable = self.scope.type_variables.get(kind)
         if variable is not None:
             return all(d.is_int for d in variable.allowed)
         return kind in DTYPES and DTYPES[kind].is_int
 
     def unify(self, left: Typed, right: Typed) -> tuple[Typed, Typed] | None:
-        """As everywhere; of an element of an integer type and an int64, or an integer of shapes, both are int64; so are
-        a constant's integer and an integer of shapes.
+        """Unify as in the shape language, with two additional rules.
+
+        An integer element becomes int64 beside an int64 element or an integer of shapes.  So do a constant's integer
+        and an integer of shapes together.
         """
         kinds = {left.kind, right.kind}
         of_constant = kinds == {INT, NUMBER} and (reads_constants(left.expr) or reads_constants(right.expr))
@@ -222,7 +224,7 @@ class ScalarResolver(Resolver):
         return found if found is not None or not {INT, "int64"} & kinds else self._whole_pair(left, right)
 
     def whole(self, value: Typed) -> m.Expr | None:
-        """An element of an integer type, or what is made of a constant's integers, as an int64."""
+        """Return an integer element, or an expression of a constant's integers, as an int64; None for other values."""
         if value.kind == NUMBER and reads_constants(value.expr):
             self._require_held(value.expr, "int64")
         elif not self.is_integer(value.kind):
@@ -230,7 +232,7 @@ class ScalarResolver(Resolver):
         return value.expr if value.kind == "int64" else m.Convert("int64", value.expr, value.expr.span)
 
     def _whole_pair(self, left: Typed, right: Typed) -> tuple[Typed, Typed] | None:
-        """Both as int64; None if one is no integer, or both are literals."""
+        """Return both operands as int64; None if one is not an integer or both are literals."""
         literal = [e.kind == NUMBER and not reads_constants(e.expr) for e in (left, right)]
         whole = [
             e.expr if plain or e.kind == INT else self.whole(e) for e, plain in zip((left, right), literal, strict=True)
@@ -240,7 +242,7 @@ class ScalarResolver(Resolver):
         return Typed(whole[0], "int64"), Typed(whole[1], "int64")
 
     def _why_not(self, kind: Kind, integer: bool) -> str:
-        """A kind, and which type it may be that is no float (or no integer)."""
+        """Describe a kind, with one of its types that is not a float (or not an integer)."""
         variable = self.scope.type_variables.get(kind)
         if variable is None:
             return self.describe(kind)
@@ -257,7 +259,7 @@ class ScalarResolver(Resolver):
         return None
 
     def _require_held(self, expr: m.Expr, kind: Kind) -> None:
-        """Report numbers beyond a type that a kind may stand for: beyond integers, or what floats compute in."""
+        """Report numbers outside the range of a kind's types; the range of a float is that of its compute type."""
         variable = self.scope.type_variables.get(kind)
         allowed = variable.allowed if variable else (DTYPES[kind],)
         ranges = [(d.least, d.greatest + 1, d.name) for d in allowed if d.is_int]

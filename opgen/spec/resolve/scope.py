@@ -1,4 +1,4 @@
-"""What the names in an expression may stand for."""
+"""Scopes: the meanings of names in an expression."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from opgen.spec.syntax.report import Report
 
 @dataclass
 class Binding:
-    """An index in scope, and what is known of its extent: written, or found where the index is used."""
+    """Index in scope, with its extent as written (`explicit`) or inferred from its uses (`bare`, `composite`)."""
 
     name: str
     span: Span
@@ -25,7 +25,7 @@ class Binding:
 
 @dataclass(frozen=True)
 class Readable:
-    """A tensor that mathematics may read; `dims` is None where the tensor's own declaration is wrong."""
+    """Tensor that the mathematics may name; `dims` is None for an output or an invalid declaration."""
 
     name: str
     dtype: str
@@ -36,7 +36,7 @@ class Readable:
 
 @dataclass
 class Scope:
-    """The names in reach of an expression, by what they are; `dims` are the symbols that are sizes, never negative."""
+    """Names visible to an expression, grouped by kind; `dims` are the symbols that are sizes, never negative."""
 
     report: Report
     functions: Mapping[str, m.Function | None]
@@ -53,21 +53,21 @@ class Scope:
     poisoned: set[str] = field(default_factory=set)
     constants: dict[str, m.Constant] = field(default_factory=dict)
     tables: dict[str, m.Definition] = field(default_factory=dict)
-    """The tensors that hold lists which the mathematics read at indices, by the names of the attributes."""
+    """Definitions of the tensors that hold lists read at indices, by attribute name."""
     stands_for: dict[str, m.Expr] = field(default_factory=dict)
-    """Of symbols, the expressions that they are other names of."""
+    """Expressions that replace symbols, by symbol name."""
     required: list[Polynomial] = field(default_factory=list)
-    """What requirements say is not negative."""
+    """Polynomials that requirements keep non-negative."""
     named: dict[m.Expr, m.Expr] = field(default_factory=dict)
-    """Of symbols, the integers that they are names of."""
+    """Integer expressions that symbols name."""
 
     def letters(self, layout: str) -> str | None:
-        """The letters of a layout attribute in logical order."""
+        """Return the letters of a layout attribute in logical order."""
         attr = self.attrs.get(layout)
         return attr.values[0] if attr is not None and attr.kind == "layout" and attr.values else None
 
     def known(self) -> Iterator[str]:
-        """Every name that an expression could have meant."""
+        """Yield every name that an expression could have meant."""
         yield from self.indices
         yield from self.symbols
         yield from self.attrs

@@ -1,10 +1,10 @@
-"""Tensors that are read before their definitions are looked at, because they are read at another step.
+"""Tensors read at another step, before their definitions are checked.
 
     let c[t, i] = f(x[t, i], c[t - 1, i] else c0[i], h[t - 1, i] else h0[i])
     let h[t, i] = g(c[t, i])
 
-Both are computed step by step along `t`; what each holds, and how far it reaches, is told from their texts, and
-compared with what comes out (`opgen.spec.resolve.recurrences` looks at the order).
+Both are computed step by step along `t`.  Their types and extents are inferred from their texts, and compared with the
+checked definitions afterwards.  `opgen.spec.resolve.recurrences` checks the order.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from opgen.spec.syntax import nodes as s
 
 
 class Foretold:
-    """What is known of the `let` tensors among some definitions before these are looked at."""
+    """Types and extents of `let` tensors, inferred before their definitions are checked."""
 
     def __init__(self, scope: Scope, decls: Sequence[s.DefinitionDecl], outputs: Mapping[str, m.Tensor]) -> None:
         self._scope = scope
@@ -32,7 +32,7 @@ class Foretold:
         self._told: dict[str, tuple[Readable, Span]] = {}
 
     def is_step(self, tree: s.Subscripted) -> bool:
-        """Whether a tensor is read at another step of some index: `h[t - 1, j]`."""
+        """True if a `let` tensor is read at another step of some index: `h[t - 1, j]`."""
         return tree.owner.name in self._lets and any(self._is_shifted(e) for e in tree.subscripts)
 
     def _is_shifted(self, e: s.Expression) -> bool:
@@ -42,7 +42,10 @@ class Foretold:
         return e.left.name in self._scope.indices and type(shift) is int and shift > 0
 
     def readable(self, name: str, outside: Kind | None, span: Span) -> Readable | None:
-        """A tensor as it is read at another step, where the value outside has a kind; None if nothing tells."""
+        """Return a tensor as read at another step; None, with a note, if its type or extents are unknown.
+
+        `outside` is the kind of the read's `else` value.
+        """
         if name in self._told:
             return self._told[name][0]
         decl = self._lets[name]
@@ -65,11 +68,11 @@ class Foretold:
         return found
 
     def dims(self, name: str) -> tuple[m.Expr, ...] | None:
-        """The dimensions of a tensor that was foretold."""
+        """Return the inferred dimensions of a tensor; None if it was not read at another step."""
         return self._told[name][0].dims if name in self._told else None
 
     def compare(self, definition: m.Definition) -> None:
-        """Notes where a definition is not what was foretold of it."""
+        """Note where a definition differs from its inferred type and extents."""
         if definition.tensor not in self._told:
             return
         found, span = self._told[definition.tensor]
@@ -82,7 +85,7 @@ class Foretold:
             report.add("S050", message, span, f"say it: let {name}[...] = ... where ... < ...")
 
     def _extent(self, name: str, axis: int, asked: set[tuple[str, int]]) -> m.Expr | None:
-        """The extent of a dimension: as `where` says it, as the value's reads tell it, as later reads do."""
+        """Return the extent of a dimension from `where`, else from the value's reads, else from later reads."""
         decl = self._lets[name]
         if (name, axis) in asked or axis >= len(decl.subscripts):
             return None
@@ -96,7 +99,7 @@ class Foretold:
         return self._by_reads(decl.value, index.name, asked) or extent_by_use(self._decls, self._outputs, name, axis)
 
     def _by_reads(self, value: s.Expression, index: str, asked: set[tuple[str, int]]) -> m.Expr | None:
-        """The extent of the dimension that an index subscripts alone."""
+        """Return the extent of the dimension that an index subscripts alone."""
         others: list[tuple[str, int]] = []
         for node in walk_syntax(value):
             if not isinstance(node, s.Subscripted):

@@ -1,7 +1,7 @@
-"""Reads of dimensions that stretch: their size must not depend on which input names it.
+"""Reads of dimensions that stretch: their size must not depend on the input that names it.
 
-`input c: T[m | 1]` counts as if the caller had repeated a size of 1 to m.  Where only dimensions that stretch tell m,
-it is the largest of their sizes: then an index that ranges over something else says nothing of how far they reach.
+`input c: T[m | 1]` counts as if the caller had repeated a size of 1 to m.  If only stretching dimensions determine m,
+it is the largest of their sizes.  An index that ranges over something else then leaves their extent open.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from opgen.spec.syntax.report import Report
 
 
 def check_stretched(report: Report, op: m.OpSpec, definitions: Iterable[m.Definition]) -> None:
-    """Notes reads along dimensions whose size only inputs that stretch tell, at indices that range over others."""
+    """Note reads along dimensions sized only by stretching inputs, at indices that range over other dimensions."""
     lets = {n for c in op.checks if isinstance(c, m.ShapeLet) for n in c.names}
     loose = told_only_by_stretching(op.inputs, lets)
     dims = {t.name: t.dims for t in op.tensors}
@@ -31,7 +31,7 @@ def check_stretched(report: Report, op: m.OpSpec, definitions: Iterable[m.Defini
 
 
 def _spans(subscript: m.Expr, size: m.Expr, ranges: dict[str, m.Expr]) -> bool:
-    """Whether a subscript is inside, or moves with an index that ranges over the dimension."""
+    """True if a subscript is proved inside, or contains an index that ranges over the dimension."""
     moves = any(same(ranges[n], size) for n in index_names(subscript) if n in ranges)
     return moves or inside(subscript, size, ranges, lambda atom: 0 if isinstance(atom, m.Symbol) else None)
 
@@ -47,7 +47,7 @@ def _note(report: Report, read: m.Read, dim: m.Dimension, subscript: m.Expr, ran
 
 
 def _reads(e: m.Expr, ranges: dict[str, m.Expr]) -> Iterator[tuple[m.Read, dict[str, m.Expr]]]:
-    """Every read, with the ranges of the indices around it."""
+    """Yield every read, with the ranges of the indices around it."""
     if isinstance(e, m.Read):
         yield e, ranges
     if isinstance(e, m.Reduce):

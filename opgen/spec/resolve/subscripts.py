@@ -1,6 +1,4 @@
-"""Subscripts of reads: integers of shapes and indices, and elements of integer tensors and of constants, which count as
-such here.
-"""
+"""Subscripts of reads: integers of shapes, indices, and elements of integer tensors and constants."""
 
 from __future__ import annotations
 
@@ -18,10 +16,10 @@ Find = Callable[[s.Expression], Typed | None]
 
 
 class SubscriptResolver(Resolver):
-    """Resolves one subscript.
+    """Resolver of one subscript.
 
-    `element` resolves what belongs to the mathematics (a read, a cast, a reduction); `whole` gives the value of one as
-    an int64, or None if it is no integer.
+    `element` resolves a read, a cast or a reduction.  `whole` converts its value to int64, or returns None if it is not
+    an integer.
     """
 
     def __init__(self, scope: Scope, element: Find, whole: Callable[[Typed], m.Expr | None]) -> None:

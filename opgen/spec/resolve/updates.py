@@ -1,9 +1,9 @@
-"""Updates: elements of a tensor that are changed at places that are worked out.
+"""Updates: elements of a tensor that are changed at computed positions.
 
     y[p, j] = data[p, j]
     y[at[i], j] add= values[i, j]
 
-An update belongs to the definition before it: together they are one definition, whose value is a `Scatter`.
+An update is merged into the definition before it; the value of the merged definition is a `Scatter`.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ KINDS: dict[str, Literal["sum", "prod", "max", "min", "set"]] = {
     "min": "min",
     "set": "set",
 }
-"""What the words of updates do."""
+"""Kind of a `Scatter` for each word of an update."""
 
 
 def word_of(kind: str) -> str:
-    """The word of an update."""
+    """Return the word that writes an update of a kind."""
     return next(word for word, known in KINDS.items() if known == kind)
 
 
 def layers(value: m.Expr) -> tuple[m.Expr, tuple[m.Scatter, ...]]:
-    """What elements are first, and the updates of a value, in order."""
+    """Return the initial value of the elements, and the updates of a value in order."""
     found: list[m.Scatter] = []
     while isinstance(value, m.Scatter):
         found.insert(0, value)
@@ -47,7 +47,7 @@ def layers(value: m.Expr) -> tuple[m.Expr, tuple[m.Scatter, ...]]:
 
 
 class UpdateChecker:
-    """Checks one update of what is defined so far; `dtype` is that of the tensor."""
+    """Checker of one update of the definition `so_far`; `dtype` is the tensor's type."""
 
     def __init__(
         self, scope: Scope, decl: s.DefinitionDecl, so_far: m.Definition, dtype: str, foretold: Foretold
@@ -59,7 +59,7 @@ class UpdateChecker:
         self._math = MathResolver(scope, decl.target.name, foretold)
 
     def check(self) -> m.Definition | None:
-        """The definition with the update, or None with its mistakes noted."""
+        """Return the definition with the update, or None with its mistakes noted."""
         indices = list(self._indices())
         bindings = self._math.bind(indices)
         found = self._update(bindings) if len(bindings) == len(indices) else None
@@ -75,7 +75,7 @@ class UpdateChecker:
         return replace(self._so_far, value=self._renamed(found))
 
     def _indices(self) -> Iterator[tuple[s.Ident, s.Expression | None]]:
-        """The indices in the order in which they are gone through, with the extents that `where` gives them."""
+        """Yield the indices in iteration order, with their extents from `where`."""
         where = {r.index.name: r for r in self._decl.where}
         seen: set[str] = set()
         for subscript in self._decl.subscripts:
@@ -91,7 +91,7 @@ class UpdateChecker:
                 yield r.index, r.extent
 
     def _names(self, subscript: s.Expression) -> dict[str, s.Ident]:
-        """The indices of a subscript: the names in it that nothing else has."""
+        """Return the indices of a subscript: its names without another meaning."""
         scope, found = self._scope, dict[str, s.Ident]()
         nodes = list(walk_syntax(subscript))
         bound = {r.index.name for n in nodes if isinstance(n, s.Reduction) for r in n.ranges}
@@ -135,7 +135,7 @@ class UpdateChecker:
     def _ranges(
         self, bindings: list[Binding], at: tuple[m.Expr, ...], dims: tuple[m.Expr, ...]
     ) -> tuple[m.IndexRange, ...] | None:
-        """The ranges of the indices: what they subscript alone, in what is read before in what is updated."""
+        """Return the ranges of indices from the dimensions they subscript alone; reads precede the updated tensor."""
         alone = {e.name: d for e, d in zip(at, dims, strict=True) if isinstance(e, m.Index)}
         found: list[m.IndexRange] = []
         for binding in bindings:
@@ -148,7 +148,7 @@ class UpdateChecker:
         return tuple(found)
 
     def _renamed(self, e: m.Scatter) -> m.Scatter:
-        """The update with names for its indices that the definition does not have."""
+        """Return the update with its indices renamed where the definition already has their names."""
         used = {r.name for r in self._so_far.indices} | index_names(e)
         used |= {r.name for n in subexpressions(e) if isinstance(n, m.Reduce) and n is not e for r in n.indices}
         used |= {*self._scope.symbols, *self._scope.attrs, *self._scope.tensors}
@@ -162,7 +162,7 @@ class UpdateChecker:
 
 
 def renamed(e: m.Scatter, names: Mapping[str, str]) -> m.Scatter:
-    """An update with other names for some of its indices."""
+    """Return an update with some of its indices renamed."""
     if not names:
         return e
     new: dict[str, m.Expr] = {old: m.Index(name) for old, name in names.items()}

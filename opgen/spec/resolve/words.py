@@ -1,6 +1,6 @@
-"""Words that languages keep for themselves, each list with its source: what a name in a spec cannot be in all of them.
+"""Reserved words of the generated languages, each list with its source; a name in a spec must avoid all of them.
 
-A name stands in the code of every language that opgen writes, so one that any of them keeps is refused for all.
+A name occurs in the code of every language that opgen writes, so a word reserved in one is refused for all.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ ascending descending present ceildiv pow atan2 rem bit_and bit_or bit_xor bit_ca
 layout enum alias compatibility deprecated shape_only like inf nan
 """
 )
-"""Of the spec language itself (`grammar.lark`, and its functions)."""
+"""Words of the spec language itself (`grammar.lark`, and its functions)."""
 
 TYPES = frozenset({*DTYPES, *ALIASES, "int"})
 """Scalar types (`dtypes.py`) and kinds of attributes."""
 
 PYTHON = frozenset({*keyword.kwlist, *keyword.softkwlist} - {"type", "_"})
-"""Keywords of Python; `type` is one only where a statement begins."""
+"""Keywords of Python; `type` is left out, because it is one only at the start of a statement."""
 
 GENERATED = frozenset({"self", "cls", "out", "name", "np", "numpy", "opgen", "raw_ops", "typing", "annotations"})
-"""Names that stand beside those of a spec in generated code."""
+"""Names that generated code uses beside those of a spec."""
 
 MODULE = _words(
     """
@@ -44,7 +44,7 @@ prepare raw_ops plain_vector final bool dict float int len max min object pow st
 __debug__ __doc__ __file__ __name__ True False None
 """
 )
-"""What a generated Python module imports, defines and calls: no function or argument of it can have such a name."""
+"""Names that a generated Python module imports, defines or calls; its functions and arguments cannot have them."""
 
 C = _words(
     """
@@ -108,7 +108,7 @@ timeradd timerclear timercmp timerisset timersub
 assert_perror issubnormal iseqsig strdupa strndupa pthread_cleanup_pop_restore_np pthread_cleanup_push_defer_np
 """
 )
-"""Macros, and types that programs rely on, of the headers of C23 (clause 7), of POSIX and glibc; GCC's in GNU mode."""
+"""Macros and common types of the headers of C23 (clause 7), POSIX and glibc; macros of GCC's GNU mode."""
 
 C_MACRO_FAMILIES = re.compile(
     r"""[A-Z][A-Z0-9_]*_(MAX|MIN|WIDTH)      # limits.h, stdint.h, float.h, and what a library adds
@@ -124,7 +124,7 @@ C_MACRO_FAMILIES = re.compile(
     | (CHARCLASS|FILENAME|HOST|LOGIN|TTY)_NAME_MAX""",
     re.VERBOSE,
 )
-"""Macros of these headers that follow a pattern: standards keep the patterns for more of them."""
+"""Patterns of macros of these headers; the standards reserve the patterns for future macros."""
 
 C_API = _words(
     """
@@ -132,7 +132,7 @@ abi_version require_abi check_abi last_error set_num_threads set_num_threads_wit
 status dtype device tensor shape k
 """
 )
-"""What a C library has beside the functions of ops, each after the prefix that those have too."""
+"""Functions and types of a generated C library besides its ops, without the library's prefix."""
 
 C_PREFIXED = _words(
     """
@@ -140,7 +140,7 @@ F_OK R_OK W_OK X_OK MAP_FAILED SEM_FAILED NETDB_INTERNAL
 dbm_close dbm_open fts_close fts_open mq_close mq_open sem_close sem_open shm_open
 """
 )
-"""Macros and functions of C's headers that end as a library's own do: what they begin with can be no prefix of one."""
+"""Macros and functions of C's headers that end like a library's own; their beginnings cannot be library prefixes."""
 
 CPP_API = _words(
     """
@@ -154,10 +154,10 @@ DT_INT4 DT_UINT4 DT_INT2 DT_UINT2 DT_FLOAT8_E4M3FN DT_FLOAT8_E4M3FNUZ DT_FLOAT8_
 DT_FLOAT8_E8M0FNU DT_FLOAT4_E2M1FN
 """
 )
-"""Names of the C++ API's own in the namespace in which it declares ops."""
+"""Names that the C++ API itself declares in the namespace of the ops."""
 
 CPP_MEMBERS = _words("Attrs node operation")
-"""Members of every op's class in C++: no class can have the name of one."""
+"""Members of every op's class in C++; no class can have the name of one."""
 
 JAVA_LANG = _words(
     """
@@ -165,7 +165,7 @@ Boolean Byte Character Class Double Error Exception Float Integer Iterable Long 
 Package Process Record Runnable Runtime Short String System Thread Throwable Void
 """
 )
-"""Classes of java.lang that code names without importing them: a class of an op must not hide one."""
+"""Classes of java.lang that code uses without an import; an op's class must not hide one."""
 
 PYTHON_MODULES = frozenset({*sys.stdlib_module_names, "numpy", "opgen", "ml_dtypes"})
-"""Modules that a generated one must not hide: it is found before them by a program in its folder."""
+"""Modules that a generated one must not hide; a program in its folder would find the generated one first."""
