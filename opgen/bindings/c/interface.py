@@ -21,7 +21,7 @@ WRONG_ABI = (
     "expected a library of interface 0x%016llx, for which the program was compiled, given one of 0x%016llx; "
     "take the header and the library of one build"
 )
-"""Text about the wrong one, as a format of C."""
+"""Message about a wrong interface number, as a format of C."""
 
 
 @dataclass(frozen=True)

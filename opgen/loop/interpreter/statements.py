@@ -51,7 +51,7 @@ _DONE = object()
 
 
 def finish(thread: Thread) -> None:
-    """Run to the end every thread that no outer barrier blocks."""
+    """Run a thread to its end; it waits at no barrier outside itself."""
     for _ in thread:
         pass
 
