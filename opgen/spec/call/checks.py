@@ -56,7 +56,7 @@ class Length:
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """The size of a dimension that broadcasts is kept as the caller gave it: 1, or what the symbol stands for."""
+    """The size of a dimension that broadcasts is kept as the caller gave it: 1, or the symbol's value."""
 
     size: Size
 

@@ -1,4 +1,4 @@
-"""Algorithms: other mathematics for an op's results, with the conditions under which they may be taken."""
+"""Algorithms: alternative mathematics for an op's results, with the conditions under which they may be used."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def with_algorithms(
     fragments: Fragments,
     functions: Mapping[str, m.Function | None],
 ) -> m.OpSpec | None:
-    """The op with the algorithms that its declaration holds, or None with their mistakes noted."""
+    """Return the op with its declared algorithms, or None with their mistakes noted."""
     before = len(report)
     found: dict[str, m.Algorithm] = {}
     constants = [i for i in decl.items if isinstance(i, s.ConstantDecl)]
@@ -50,7 +50,7 @@ def with_algorithms(
 
 
 class AlgorithmChecker:
-    """Checks one algorithm of an op whose own declarations are right; `items` have fragments in place."""
+    """Checker of one algorithm of an op whose own declarations are valid; `items` have their fragments expanded."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class AlgorithmChecker:
         self._placed = 0
 
     def check(self) -> m.Algorithm | None:
-        """The algorithm, or None with its mistakes noted."""
+        """Return the algorithm, or None with its mistakes noted."""
         before = len(self.report)
         self._names()
         for item in self.items:
@@ -101,7 +101,7 @@ class AlgorithmChecker:
         )
 
     def _refuse_elements(self, definitions: Iterable[m.Definition]) -> None:
-        """Notes reads at indices that are values, and updates: what is checked of them is the definition's alone."""
+        """Note data-dependent reads and updates; only those of an op's own definitions can be checked."""
         definitions = tuple(definitions)
         updated = next((d for d in definitions if isinstance(d.value, m.Scatter)), None)
         if updated is not None:
@@ -115,7 +115,7 @@ class AlgorithmChecker:
             self.report.add("S063", message, first.span or self.decl.span)
 
     def _names(self) -> None:
-        """Notes names declared twice, or that something of the op has."""
+        """Note names that are declared twice or taken in the op."""
         scope = self.scope
         taken = {*scope.symbols, *scope.attrs, *scope.enums, *scope.tensors}
         for name, span in declare(self.report, [i for i in self.items if not isinstance(i, s.TypeDecl)]).items():
@@ -123,7 +123,7 @@ class AlgorithmChecker:
                 self.report.add("S011", f"'{name}' is the name of something in '{self.op.name}'", span)
 
     def _type(self, item: s.TypeDecl) -> None:
-        """Fewer types than the op has."""
+        """Narrow a type variable to a subset of the op's types."""
         variable = self.scope.type_variables.get(item.name.name)
         if variable is None:
             self.report.unknown("type variable", item.name.name, item.name.span, self.scope.type_variables)
@@ -142,7 +142,7 @@ class AlgorithmChecker:
     # Conditions -----------------------------------------------------------------------------------
 
     def _conditions(self) -> m.Expr | None:
-        """All conditions together; named integers stand for what they are from here on."""
+        """Return the conjunction of all conditions; named integers are replaced by their values from here on."""
         resolver = Resolver(self.scope)
         whole: m.Expr | None = None
         count = 0
@@ -165,7 +165,7 @@ class AlgorithmChecker:
         return whole
 
     def _believe(self) -> None:
-        """Puts what the conditions say of single values in their place."""
+        """Substitute the values that the conditions fix."""
         scope = self.scope
         known = {e.name: m.Number(v) for e, v in self.facts.items() if isinstance(e, m.Symbol)}
         scope.stands_for = {n: narrow(e, self.facts) for n, e in scope.stands_for.items()} | known
@@ -188,7 +188,7 @@ class AlgorithmChecker:
 
 
 def _facts(condition: m.Expr) -> Iterator[tuple[m.Expr, int]]:
-    """What a condition says of the values of symbols and elements of attributes."""
+    """Yield the symbols and elements of attributes that a condition fixes, with their values."""
     for part in conjuncts(condition):
         if isinstance(part, m.Operation) and part.op == "==":
             known, value = part.left, part.right
@@ -197,7 +197,7 @@ def _facts(condition: m.Expr) -> Iterator[tuple[m.Expr, int]]:
 
 
 def _scope(report: Report, op: m.OpSpec, functions: Mapping[str, m.Function | None]) -> Scope:
-    """The names that an op's own mathematics may use, without its intermediate tensors."""
+    """Return the scope of an op's own mathematics, without its intermediate tensors."""
     nowhere = op.span
     if nowhere is None:
         raise ValueError(f"op {op.name} has no place in a source")

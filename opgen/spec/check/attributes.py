@@ -28,7 +28,7 @@ _KINDS: dict[str, m.AttrKind] = {
 
 
 def build_attrs(report: Report, decls: Sequence[s.AttrDecl]) -> list[m.Attr]:
-    """The attributes that are declared rightly; every mistake in the others is noted."""
+    """Return the validly declared attributes; every mistake in the others is noted."""
     built = [(decl, _raw(report, decl)) for decl in decls]
     raw = {attr.name: attr for _, attr in built if attr is not None}
     finished = []
@@ -43,7 +43,7 @@ def build_attrs(report: Report, decls: Sequence[s.AttrDecl]) -> list[m.Attr]:
 
 
 def _raw(report: Report, decl: s.AttrDecl) -> m.Attr | None:
-    """An attribute without what depends on others."""
+    """Return an attribute without the parts that depend on others."""
     kind = _KINDS.get(decl.type.kind.name)
     if kind is None or (kind in ("enum", "layout")) != bool(decl.type.words):
         report.unknown("type of attributes", decl.type.kind.name, decl.type.kind.span, _KINDS)
@@ -120,7 +120,7 @@ def _with_layout(report: Report, decl: s.AttrDecl, attr: m.Attr, others: dict[st
 
 
 def layout_letters(report: Report, name: s.Ident, attrs: dict[str, m.Attr]) -> str | None:
-    """The letters of a layout attribute; None, with a note, if there is no such attribute."""
+    """Return the letters of a layout attribute; None, with a note, if the attribute does not exist."""
     attr = attrs.get(name.name)
     if attr is None or attr.kind != "layout":
         report.unknown("layout", name.name, name.span, [a.name for a in attrs.values() if a.kind == "layout"])
@@ -166,7 +166,7 @@ def _with_default(report: Report, decl: s.AttrDecl, attr: m.Attr) -> m.Attr:
 
 
 def why_wrong(tree: s.Value, attr: m.Attr) -> str | None:
-    """What was expected in place of a literal that is no value of an attribute; None if it is one."""
+    """Describe the expected value if a literal is not a value of an attribute; return None if it is one."""
     if not attr.shape:
         return None if _scalar(tree, attr) is not None else expected_scalar(attr)
     items = flat(tree)
@@ -177,7 +177,7 @@ def why_wrong(tree: s.Value, attr: m.Attr) -> str | None:
 
 
 def literal(tree: s.Value, attr: m.Attr) -> Scalar | tuple[int, ...] | tuple[float, ...]:
-    """The value of a literal that is right for an attribute."""
+    """Return the value of a literal that is valid for an attribute."""
     if not attr.shape:
         found = _scalar(tree, attr)
         return 0 if found is None else found
@@ -188,7 +188,7 @@ def literal(tree: s.Value, attr: m.Attr) -> Scalar | tuple[int, ...] | tuple[flo
 
 
 def flat(tree: s.Value) -> list[s.Value]:
-    """The scalars of a nested list, in order."""
+    """Return the scalars of a nested list, in order."""
     if isinstance(tree, s.ListValue):
         return [scalar for item in tree.items for scalar in flat(item)]
     return [tree]

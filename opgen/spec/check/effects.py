@@ -1,4 +1,4 @@
-"""What has no effect is a mistake: an attribute that the mathematics never uses, an input that it never reads."""
+"""Declarations without effect, which are mistakes: attributes never used and inputs never read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from opgen.spec.syntax.report import Report
 
 
 def check_effects(report: Report, op: m.OpSpec) -> None:
-    """Notes attributes and inputs without effect."""
+    """Note attributes and inputs without effect."""
     effective = effective_attrs(op)
     for attr in op.attrs:
         if attr.span is None:
@@ -29,7 +29,7 @@ def check_effects(report: Report, op: m.OpSpec) -> None:
 
 
 def effective_attrs(op: m.OpSpec) -> set[str]:
-    """The attributes that results depend on: through values, shapes of outputs, layouts, and the lets these use."""
+    """Return the attributes that results depend on, through values, output shapes, layouts, and the lets these use."""
     lets = {name: check.value for check in op.checks if isinstance(check, m.ShapeLet) for name in check.names}
     found = set(_layouts(op))
     seen: set[str] = set()

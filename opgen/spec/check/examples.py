@@ -1,4 +1,4 @@
-"""Examples: literal arguments and results, checked against their op by working the call out as far as shapes go."""
+"""Examples: literal arguments and results, checked against their op by evaluating the call's shapes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from opgen.spec.syntax.report import Report
 Shape: TypeAlias = tuple[int, ...]
 
 _PREFERRED = ("float32", "float64", "int32", "int64")
-"""Types that numbers of examples have, if a type variable may be these; else the first that it may be."""
+"""Preferred types of examples' numbers; if a type variable allows none of them, its first type is used."""
 
 
 def check_example(report: Report, op: m.OpSpec, module: m.Module, example: m.Example) -> bool:
@@ -29,7 +29,7 @@ def check_example(report: Report, op: m.OpSpec, module: m.Module, example: m.Exa
 
 
 def _complete(report: Report, op: m.OpSpec, example: m.Example) -> bool:
-    """True if an example gives each argument and result that it has to, once, and no others."""
+    """True if an example gives each required argument and result once, and no unknown ones."""
     decl = example.decl
     known = [i.name for i in op.inputs] + [a.name for a in op.attrs] + [o.name for o in op.outputs]
     for entry in decl.entries:
@@ -71,7 +71,7 @@ def _check_shapes(report: Report, op: m.OpSpec, module: m.Module, example: m.Exa
 
 
 def environment_of(op: m.OpSpec, module: m.Module, example: m.Example) -> Environment:
-    """The call that an example makes, worked out; its tensors are regular.  Raises CallError if the op refuses it."""
+    """Evaluate an example's call, whose tensors are regular.  Raises CallError if the op refuses it."""
     values = dict(example.values)
     shapes = {t.name: shape_of(values[t.name], t.rank) or () for t in op.tensors}
     sizes = {i.name: _integers(values[i.name]) for i in op.inputs if isinstance(i, m.Sizes)}
@@ -80,7 +80,7 @@ def environment_of(op: m.OpSpec, module: m.Module, example: m.Example) -> Enviro
 
 
 def type_of(allowed: Sequence[DType], literals: Iterable[m.ExampleValue]) -> DType:
-    """The type, of those allowed, of tensors whose elements are written as these literals."""
+    """Return the allowed type of tensors whose elements are written as these literals."""
     numbers = [n for literal in literals for n in _flat(literal)]
     if any(isinstance(n, bool) for n in numbers):
         return next((t for t in allowed if t.kind == "bool"), allowed[0])
@@ -94,7 +94,7 @@ def _flat(value: m.ExampleValue) -> list[m.ExampleValue]:
 
 
 def shape_of(value: m.ExampleValue, rank: int) -> Shape | None:
-    """The shape of nested literals of a rank; None if they are not regular, or hold words."""
+    """Return the shape of nested literals of a rank; None if they are irregular or contain words."""
     if rank == 0:
         return None if isinstance(value, tuple | str) else ()
     if not isinstance(value, tuple):
@@ -112,7 +112,7 @@ def _integers(value: m.ExampleValue) -> tuple[int, ...]:
 
 
 def _argument(value: m.ExampleValue) -> AttrArgument:
-    """A literal as a caller would give it."""
+    """Return a literal as a caller would pass it."""
     if not isinstance(value, tuple):
         return value
     flat = [v for item in value for v in (item if isinstance(item, tuple) else (item,))]

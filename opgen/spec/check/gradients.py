@@ -1,7 +1,8 @@
-"""One gradient op: its own interface, and all that follows from the op whose gradient it is.
+"""Gradient ops: their own interface, and everything inherited from the forward op.
 
-It inherits the types (of these the floating ones, unless it declares a set), the attributes, the named integers and the
-requirements.  Its inputs are inputs of that op, tensors like its outputs, and vectors of sizes like its inputs.
+A gradient inherits types, attributes, named integers and requirements.  Unless it declares a set of types, it inherits
+only the floating ones.  Its inputs are inputs of the forward op, tensors like its outputs, and vectors of sizes like
+its inputs.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ _OWN = (
 
 
 def gradient_of(decl: s.OpDecl) -> s.GradientDecl | None:
-    """What an op is declared to be the gradient of, if of anything."""
+    """Return an op's gradient declaration, or None if it is not a gradient."""
     return next((i for i in decl.items if isinstance(i, s.GradientDecl)), None)
 
 
 def check_inheritance(report: Report, decl: s.OpDecl | s.FragmentDecl) -> None:
-    """Notes inherited inputs and outputs in an op or fragment that has nothing to inherit from."""
+    """Note inherited inputs and outputs in an op or fragment without a forward op."""
     for item in decl.items:
         if isinstance(item, s.AlgorithmDecl) and isinstance(decl, s.FragmentDecl):
             report.add("S063", "a fragment has no algorithms: write this in the op", item.span)
@@ -50,7 +51,7 @@ def check_inheritance(report: Report, decl: s.OpDecl | s.FragmentDecl) -> None:
 
 
 class GradientChecker:
-    """Checks a gradient op; `check` gives its model, or None with its mistakes noted."""
+    """Checker of a gradient op; `check` returns its model, or None with its mistakes noted."""
 
     def __init__(self, report: Report, decl: s.OpDecl, gradient: s.GradientDecl, forward: m.OpSpec) -> None:
         self.report = report
@@ -107,7 +108,7 @@ class GradientChecker:
         )
 
     def _signature(self, inputs: tuple[m.Tensor | m.Sizes, ...]) -> tuple[str, ...]:
-        """As it is written; else the op's own inputs, then what stands after the inputs in the forward op."""
+        """Return the written signature; else the gradient's inputs, then the forward op's arguments that follow."""
         if any(isinstance(i, s.SignatureDecl) for i in self.decl.items):
             return signature_of(self.report, self.decl.items, inputs, self.forward.attrs)
         given = {i.name for i in self.forward.inputs}
@@ -117,12 +118,12 @@ class GradientChecker:
         return (*(i.name for i in inputs), *(rest or default_signature((), self.forward.attrs)))
 
     def _attrs(self, inputs: tuple[m.Tensor | m.Sizes, ...]) -> tuple[m.Attr, ...]:
-        """Those of the forward op; a size that is counted there is one to give, unless all inputs are as there."""
+        """Return the forward op's attributes; a counted size must be given unless all inputs are inherited."""
         taken = {(i.name, i.shape_only) for i in inputs if isinstance(i, m.Tensor)}
         same = all((t.name, t.shape_only) in taken for t in self.forward.tensors)
         return tuple(replace(a, counter=a.counter if same else "") for a in self.forward.attrs)
 
-    # What may stand there -------------------------------------------------------------------------
+    # Allowed declarations -------------------------------------------------------------------------
 
     def _only_own(self) -> None:
         for item in self.decl.items:
@@ -140,7 +141,7 @@ class GradientChecker:
             self.report.add("S060", "an op is one gradient", extra.span)
 
     def _no_clashes(self) -> None:
-        """Notes names declared twice, or that something inherited has."""
+        """Note names that are declared twice or inherited."""
         forward = self.forward
         taken = {a.name for a in forward.attrs} | {a.alias for a in forward.attrs} | self.symbols
         taken |= {n for c in forward.checks if isinstance(c, m.ShapeLet) for n in c.names}
@@ -171,7 +172,7 @@ class GradientChecker:
         return tuple(self._type(v, decls.get(v.name)) for v in self.forward.type_variables)
 
     def _types_determined(self, types: tuple[m.TypeVariable, ...], inputs: tuple[m.Tensor | m.Sizes, ...]) -> None:
-        """Notes every type variable that no input has: nothing in a call would tell which type it is."""
+        """Note every type variable that no input has: no call would determine its type."""
         bound = {i.dtype for i in inputs if isinstance(i, m.Tensor)}
         for variable in types:
             if variable.name not in bound:
@@ -208,7 +209,7 @@ class GradientChecker:
                 yield found
 
     def _own_input(self, item: s.InheritedDecl) -> m.Tensor | m.Sizes | None:
-        """An input of the forward op."""
+        """Return an input of the forward op."""
         known = {i.name: i for i in self.forward.inputs}
         found = known.get(item.name.name)
         if found is None:
@@ -222,7 +223,7 @@ class GradientChecker:
         return replace(found, doc=doc, span=item.span, shape_only=found.shape_only or item.shape_only)
 
     def _cotangent(self, item: s.InheritedDecl, like: s.Ident) -> m.Tensor | None:
-        """The gradient with respect to an output of the forward op."""
+        """Return the input that holds the gradient with respect to an output of the forward op."""
         found = next((o for o in self.forward.outputs if o.name == like.name), None)
         if found is None:
             names = [o.name for o in self.forward.outputs]
@@ -261,7 +262,7 @@ class GradientChecker:
             )  # fmt: skip
 
     def _complete(self, wrt: m.Tensor | None) -> None:
-        """Notes what is missing, where nothing that is there is wrong."""
+        """Note missing declarations, unless there are other mistakes."""
         if wrt is None or len(self.report) > self._before:
             return
         for output in self.forward.outputs:
@@ -331,7 +332,7 @@ class GradientChecker:
     # Requirements ---------------------------------------------------------------------------------
 
     def _checks(self, inputs: set[str], first: str) -> Iterator[m.ShapeLet | m.Require]:
-        """Those of the forward op; one that blames an input that is not there blames what stands for it."""
+        """Yield the forward op's requirements; one that blames an absent input blames its substitute instead."""
         attrs = {a.name for a in self.forward.attrs}
         for check in self.forward.checks:
             if isinstance(check, m.Require) and check.argument not in inputs | attrs:
@@ -340,7 +341,7 @@ class GradientChecker:
 
 
 def result_dims(wrt: m.Tensor) -> tuple[m.Dimension, ...]:
-    """The dimensions of a gradient with respect to a tensor: where that stretches, the size that the caller gave it."""
+    """Return the dimensions of a gradient like `wrt`; a stretching one has the size that the caller gave."""
     return tuple(
         replace(d, size=m.SizeOf(wrt.name, i), factors=(), broadcast=False) if d.broadcast else d
         for i, d in enumerate(wrt.dims)
@@ -360,7 +361,7 @@ def _text(doc: s.Doc | None) -> str:
 
 
 def in_order(decls: Mapping[str, s.OpDecl]) -> Iterator[tuple[s.OpDecl, Span | None]]:
-    """Ops before their gradients; one that is its own gradient, maybe through others, with the place that says so."""
+    """Yield ops before their gradients; an op in a cycle of gradients comes with its declaration's span."""
     done: set[str] = set()
     for start in decls.values():
         chain: list[s.OpDecl] = []

@@ -1,4 +1,4 @@
-"""The interface of an op: its names, types, inputs, attributes and outputs."""
+"""Interface of an op: its names, types, inputs, attributes and outputs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from opgen.spec.syntax.report import Report
 
 @dataclass
 class Interface:
-    """What an op declares besides its mathematics; `spans` has the place of every name declared."""
+    """Declarations of an op besides its mathematics; `spans` has the span of every declared name."""
 
     type_variables: list[m.TypeVariable] = field(default_factory=list)
     inputs: list[m.Tensor | m.Sizes] = field(default_factory=list)
@@ -32,7 +32,7 @@ _RESULTS = ("output", "outputs")
 
 
 def declare(report: Report, items: Sequence[s.Item]) -> dict[str, Span]:
-    """Every name that the items declare, with its place; a name declared twice, or one no language bears, is noted."""
+    """Return every declared name with its span; duplicates, and names reserved in a language, are noted."""
     spans: dict[str, Span] = {}
     arguments = set(_arguments(items))
     results = {i.name for i in items if isinstance(i, s.TensorDecl | s.SeveralDecl) and i.keyword in _RESULTS}
@@ -55,7 +55,7 @@ def declare(report: Report, items: Sequence[s.Item]) -> dict[str, Span]:
 
 
 def _arguments(items: Iterable[s.Item]) -> Iterable[s.Ident]:
-    """What a caller writes: inputs, attributes and their other names."""
+    """Yield the names that a caller writes: inputs, attributes and their aliases."""
     for item in items:
         if isinstance(item, s.SizesDecl | s.AttrDecl | s.StaticDecl) or (
             isinstance(item, s.TensorDecl | s.InheritedDecl | s.SeveralDecl) and item.keyword not in _RESULTS
@@ -82,7 +82,7 @@ def _declared(items: Iterable[s.Item]) -> Iterable[s.Ident]:
 
 
 class InterfaceBuilder:
-    """Builds the interface of one op in its scope, in its order: types, attributes, inputs, and outputs last."""
+    """Builder of one op's interface in its scope: types, attributes, inputs, and outputs last."""
 
     def __init__(self, scope: Scope, items: Sequence[s.Item]) -> None:
         self.scope = scope
@@ -91,7 +91,7 @@ class InterfaceBuilder:
         self.built = Interface(spans=declare(scope.report, items))
 
     def build_inputs(self) -> None:
-        """Everything that the caller gives."""
+        """Build everything that the caller gives."""
         scope, built = self.scope, self.built
         for item in self.items:
             if isinstance(item, s.TypeDecl):
@@ -134,7 +134,7 @@ class InterfaceBuilder:
             self.built.type_variables.append(variable)
 
     def _check_types_determined(self) -> None:
-        """Notes every type variable that no input has: nothing in a call would tell which type it is."""
+        """Note every type variable that no input has: no call would determine its type."""
         bound = {t.dtype for t in self.built.inputs if isinstance(t, m.Tensor)}
         for item in self.items:
             if isinstance(item, s.TypeDecl) and item.name.name not in bound:
@@ -150,7 +150,7 @@ class InterfaceBuilder:
         return None if dtype is None else dtype.name
 
     def _symbols(self, lets: dict[str, Span]) -> dict[str, Span]:
-        """The dimensions that inputs name: every name in them that is no `let`."""
+        """Return the dimensions that inputs name: every name in them that is not a `let`."""
         symbols: dict[str, Span] = {}
         declared = self.built.spans
         dims = [d for i in self.items if isinstance(i, s.TensorDecl) and i.keyword == "input" for d in i.dims]
@@ -216,7 +216,7 @@ class InterfaceBuilder:
             self.built.inputs.append(sizes)
 
     def build_outputs(self) -> None:
-        """The outputs, whose dimensions may use every `let`."""
+        """Build the outputs, whose dimensions may use every `let`."""
         resolver = Resolver(self.scope)
         for item in self.items:
             if not isinstance(item, s.TensorDecl) or item.keyword != "output":

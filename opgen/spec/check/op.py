@@ -1,4 +1,4 @@
-"""One op: from its declarations to the model."""
+"""Checker of one op, from its declarations to the model."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from opgen.spec.syntax.report import Report
 
 
 class OpChecker:
-    """Checks one op; `check` gives its model, or None with its mistakes noted.
+    """Checker of one op; `check` returns its model, or None with its mistakes noted.
 
-    `passing` makes what checks the calls of other ops in it.
+    `passing` creates the checker of the op's calls of other ops.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class OpChecker:
         return [m.Require(condition, blamed, expected, item.span)]
 
     def _message(self, text: s.Text, resolver: Resolver) -> tuple[str | m.Expr, ...] | None:
-        """A message in pieces: text, and the expressions that stand in it in braces (`{{` is a brace)."""
+        """Split a message into text and the expressions in its braces (`{{` is a literal brace)."""
         pieces: list[str | m.Expr] = []
         fine = True
         values = len(re.findall(r"\{[^{}]*\}", text.value))
@@ -153,7 +153,7 @@ class OpChecker:
         return tuple(pieces) if fine else None
 
     def _interpolated(self, text: s.Text, written: str, offset: int, resolver: Resolver) -> m.Expr | None:
-        # An escape before the brace would shift columns by one each: the place stays within the line all the same.
+        # Each escape before the brace shifts the column by one, but the span stays within the line.
         line = text.span.line
         try:
             tree = parse_expression(text.span.source, written, line, text.span.column + 1 + offset)

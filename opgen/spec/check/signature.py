@@ -1,4 +1,4 @@
-"""The order of the arguments of an op's function: the op's own, and the others that its function takes in Python."""
+"""Argument orders of an op's function: the op's own, and the others that it takes in Python."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from opgen.spec.syntax.report import Report
 def signature_of(
     report: Report, items: Sequence[s.Item], inputs: Sequence[m.Tensor | m.Sizes], attrs: Sequence[m.Attr]
 ) -> tuple[str, ...]:
-    """The op's own signature, the first that is written.
+    """Return the op's own signature, the first that is written.
 
     By default: inputs, attributes without default, those with, aliases, `name`.
     """
@@ -24,7 +24,7 @@ def signature_of(
 def signatures_of(
     report: Report, items: Sequence[s.Item], inputs: Sequence[m.Tensor | m.Sizes], attrs: Sequence[m.Attr]
 ) -> tuple[m.Signature, ...]:
-    """All signatures of an op, its own first; empty if it has only that one.  Mistakes go to the report."""
+    """Return all signatures of an op, its own first; empty if it has only that one.  Mistakes go to the report."""
     decls = [i for i in items if isinstance(i, s.SignatureDecl)]
     arguments = Arguments(tuple(inputs), tuple(attrs))
     before = len(report)
@@ -37,7 +37,7 @@ def signatures_of(
 
 
 def default_signature(inputs: Sequence[m.Tensor | m.Sizes], attrs: Sequence[m.Attr]) -> tuple[str, ...]:
-    """The order of the arguments of an op that declares none."""
+    """Return the order of the arguments of an op that declares none."""
     given = [a for a in attrs if a.carried_by is None]
     required = [a.name for a in given if not a.has_default and not a.counter]
     optional = [a.name for a in given if a.has_default]

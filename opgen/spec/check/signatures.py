@@ -1,7 +1,7 @@
-"""Several signatures of one op: each checked by itself, and all of them for calls that two could read.
+"""Several signatures of one op: each checked by itself, and all together for ambiguous calls.
 
-What tells two signatures apart is what a caller may give in one place: `values_of` has it as a set of names of values
-(a word, any text, a flag, a list of 4).  Two arguments in one place must not have sets of which one holds the other.
+Signatures are distinguished by the values a caller may give in one position.  `values_of` returns them as a set of
+names (a word, any text, a flag, a list of 4).  For two arguments in one position, neither set may contain the other.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from opgen.spec.syntax.limits import NAME
 from opgen.spec.syntax.report import Report
 
 NAME_ARGUMENT = "name"
-"""The argument that names a call, which every op may have."""
+"""Argument that names a call, which every op may have."""
 
 
 @dataclass(frozen=True)
@@ -32,28 +32,28 @@ class Arguments:
     attrs: tuple[m.Attr, ...]
 
     def attr(self, name: str) -> m.Attr | None:
-        """The attribute that an argument gives, by its name or its alias."""
+        """Return the attribute that an argument gives, by its name or its alias."""
         return next((a for a in self.attrs if name in (a.name, a.alias)), None)
 
     @property
     def needed(self) -> list[str]:
-        """The arguments that a signature must have."""
+        """Arguments that a signature must have."""
         return [i.name for i in self.inputs] + [a.name for a in self.attrs if a.carried_by is None]
 
     @property
     def optional(self) -> set[str]:
-        """The arguments that a call may leave out."""
+        """Arguments that a call may leave out."""
         aliases = {a.alias for a in self.attrs if a.alias is not None}
         return {a.name for a in self.attrs if a.has_default} | aliases | {NAME_ARGUMENT}
 
     @property
     def carried(self) -> dict[str, str]:
-        """The attributes that are given in the place of another, with that one."""
+        """Attributes that are given in another's position, mapped to that other."""
         return {a.name: a.carried_by for a in self.attrs if a.carried_by is not None}
 
 
 class SignatureBuilder:
-    """Checks one signature; `own`: it is the op's own, which every language and `raw_ops` have."""
+    """Checker of one signature; `own`: it is the op's own, which every language and `raw_ops` have."""
 
     def __init__(self, report: Report, arguments: Arguments, decl: s.SignatureDecl, *, own: bool) -> None:
         self.report = report
@@ -62,7 +62,7 @@ class SignatureBuilder:
         self.own = own
 
     def build(self) -> m.Signature:
-        """The signature; mistakes go to the report."""
+        """Return the signature; mistakes go to the report."""
         self._check_order()
         taken = tuple(self._taken(tree) for tree in self.decl.arguments)
         self._check_names(taken)
@@ -107,7 +107,7 @@ class SignatureBuilder:
                 self.report.add("S034", f"the signature lacks '{name}'", self.decl.span)
 
     def _check_names(self, taken: Sequence[m.SignatureArgument]) -> None:
-        """Notes names that a caller writes and that mean something else already."""
+        """Note names for the caller that already have another meaning."""
         declared = {*self.arguments.needed, *self.arguments.optional, *self.arguments.carried}
         others = [t.called.name for t in self.decl.arguments if t.called is not None]
         for tree in self.decl.arguments:
@@ -192,7 +192,7 @@ class SignatureBuilder:
 def check_together(
     report: Report, arguments: Arguments, decls: Sequence[s.SignatureDecl], built: Sequence[m.Signature]
 ) -> None:
-    """Notes signatures that have no label or another's, other inputs in front, and those that no value tells apart."""
+    """Note signatures with a missing or duplicate label, other leading inputs, or no distinguishing value."""
     if any(a.counter for a in arguments.attrs):
         report.add("S034", "an op that counts a size has one signature", decls[1].span)
     labels: list[str] = []
@@ -218,7 +218,7 @@ def check_together(
 
 
 def common(signatures: Sequence[m.Signature]) -> int:
-    """The number of places, from the first on, in which all signatures have the same argument."""
+    """Return the number of leading positions in which all signatures have the same argument."""
     columns = itertools.takewhile(lambda names: len(set(names)) == 1, zip(*(s.names for s in signatures), strict=False))
     return sum(1 for _ in columns)
 
@@ -226,7 +226,7 @@ def common(signatures: Sequence[m.Signature]) -> int:
 def _check_inputs(
     report: Report, arguments: Arguments, decl: s.SignatureDecl, own: m.Signature, signature: m.Signature
 ) -> bool:
-    """Notes an order in which the inputs do not stand where they do in the op's own; false for such."""
+    """Note inputs in other positions than in the op's own signature; return False if there are any."""
     inputs = {i.name for i in arguments.inputs}
     reach = max((i + 1 for i, name in enumerate(own.names) if name in inputs), default=0)
     if signature.names[:reach] != own.names[:reach]:
@@ -238,7 +238,7 @@ def _check_inputs(
 def _check_told_apart(
     report: Report, arguments: Arguments, first: m.Signature, second: m.Signature, decl: s.SignatureDecl
 ) -> None:
-    """Notes the first place in which no value tells two signatures apart."""
+    """Note the first position in which no value distinguishes two signatures."""
     if first.arguments == second.arguments:
         report.add("S034", f"this has the arguments of '{first.label}'", decl.span)
         return
@@ -267,9 +267,9 @@ def _may_lack(arguments: Arguments, argument: m.SignatureArgument) -> bool:
 
 
 def values_of(arguments: Arguments, argument: m.SignatureArgument) -> frozenset[str]:
-    """The values that a caller may give for an argument of a signature, as names of values.
+    """Return the values that a caller may give for an argument of a signature, as names of values.
 
-    A text that is a word is not counted as any text: a word goes before a name.
+    A text that is a word does not count as "any text": a word takes precedence over a name.
     """
     if any(i.name == argument.name for i in arguments.inputs):
         return frozenset({"a tensor"})

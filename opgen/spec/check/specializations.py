@@ -1,4 +1,4 @@
-"""`specialize`: the calls that get kernels of their own in a library."""
+"""Specializations (`specialize`): calls that get kernels of their own in a library."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from opgen.spec.syntax.report import Report
 def specializations(
     report: Report, items: Sequence[s.Item], built: Interface, symbols: set[str]
 ) -> tuple[m.Specialization, ...]:
-    """The specializations of an op; mistakes are noted."""
+    """Return the specializations of an op; mistakes are noted."""
     checker = _Checker(report, built, symbols)
     return tuple(m.Specialization(tuple(checker.values(i))) for i in items if isinstance(i, s.SpecializeDecl))
 

@@ -13,12 +13,12 @@ _WORDS: dict[str, float | bool] = {
 
 
 def example_of(report: Report, decl: s.ExampleDecl) -> m.Example:
-    """The example that a declaration gives."""
+    """Return the example that a declaration gives."""
     return m.Example(decl.title.value, example_values(report, decl), decl)
 
 
 def example_values(report: Report, decl: s.ExampleDecl) -> tuple[tuple[str, m.ExampleValue], ...]:
-    """The arguments and results of an example, nested tuples for lists."""
+    """Return the arguments and results of an example, with lists as nested tuples."""
     return tuple((entry.name.name, _value(report, entry.value)) for entry in decl.entries)
 
 

@@ -1,4 +1,4 @@
-"""The versions of a set of ops in which each op holds: `versions 7 to 12 of Add`."""
+"""Versions of an op set in which each op is valid: `versions 7 to 12 of Add`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from opgen.spec.syntax.report import Report
 
 
 def versions_of(report: Report, decls: Sequence[s.OpDecl], fragments: Fragments) -> tuple[m.Version, ...]:
-    """The versions that ops name; two that hold in one version and begin with the same one are noted."""
+    """Return the versions that ops declare; two ops with one name and the same first version are noted."""
     found: list[m.Version] = []
     begins: dict[tuple[str, int], str] = {}
     for decl in decls:

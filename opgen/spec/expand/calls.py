@@ -18,7 +18,7 @@ D = TypeVar("D", s.FragmentDecl, s.OpDecl)
 
 
 def named_ops(items: Iterable[s.Declaration]) -> frozenset[str]:
-    """Return the names by which calls refer to ops: those of ops that are not functions' names too."""
+    """Return the names that refer to ops in calls: those of ops, unless a function has the same name."""
     items = list(items)
     functions = {i.name.name for i in items if isinstance(i, s.FunctionDecl)}
     return frozenset(i.name.name for i in items if isinstance(i, s.OpDecl)) - functions
