@@ -1,4 +1,4 @@
-"""Extents of `let` tensors inferred from their reads: `out[y] = t[y]` gives dimension 0 of t the extent of out's."""
+"""Extents of `let` tensors inferred from their reads: `out[y] = t[y]` gives dimension 0 of t that of out."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ is rewritten as two reductions, so that no later package has to handle it:
     let y_max[i] = max[j](x[i, j])
     y[i] = int64(min[j if x[i, j] == y_max[i] or x[i, j] != x[i, j]](uint64(j)))
 
-The result is -1 if the range is empty, because `min` is then 2**64 - 1.
+The result is -1 if all terms are absent, because `min` is then 2**64 - 1.
 """
 
 from __future__ import annotations
