@@ -138,6 +138,10 @@ class BoundProgram(Launchable):
         parallel = threads.parallel_for().address if self._count > 1 else 0
         return (ctypes.c_int64 * (FIRST_TENSOR + count))(parallel, self._count, ctypes.addressof(self._record))
 
+    def reserve(self) -> None:
+        self._settle()
+        self._program.pool.grow(int(self._record[RECORD_WORDS - 1]))
+
     def __call__(self, addresses: Sequence[ctypes.c_int64 | int]) -> None:
         """Run on the inputs' and outputs' memory.  Raises MemoryError if memory for an arena does not suffice."""
         words = self.packed()

@@ -93,10 +93,13 @@ class Plan:
 
         `held` are the arrays at the addresses: the run may outlast the call.
         """
+        from opgen.runtime.kernels.kernel import Launchable
 
         def run(_: object = held) -> None:
             self._launch.run(addresses)
 
+        if isinstance(self._launch.run, Launchable):
+            self._launch.run.reserve()
         self._is_short = run_interruptibly(run) < LONG
         if self._is_short:
             self._generation = -1

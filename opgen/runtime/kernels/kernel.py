@@ -130,6 +130,10 @@ class Launchable(ABC):
         """Return new arguments, for the current number of threads; the tensors' addresses are 0."""
 
     @abstractmethod
+    def reserve(self) -> None:
+        """Take the memory that runs share, if there is none yet: taken in a thread, it would outlast its owner."""
+
+    @abstractmethod
     def __call__(self, addresses: list[ctypes.c_int64 | int]) -> None:
         """Run on these tensors, inputs then outputs."""
 
@@ -169,6 +173,9 @@ class BoundKernel(Launchable):
     def specialized(self) -> bool:
         """True if the kernel is for certain sizes."""
         return all(p.dtype.is_float for p in self._kernel.kernel.parameters)
+
+    def reserve(self) -> None:
+        """Take nothing: a kernel's memory is its own for each run."""
 
     def packed(self) -> Words:
         """Return the kernel's arguments, new, for the current number of threads; the buffers' addresses are 0."""
