@@ -1,4 +1,4 @@
-"""What commands print with `--json`: one JSON value on stdout, with keys that stay."""
+"""JSON values that commands print with `--json`: one on stdout, with keys that stay."""
 
 from __future__ import annotations
 
