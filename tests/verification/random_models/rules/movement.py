@@ -157,6 +157,7 @@ def gather_nd(b: Builder) -> None:
 
 @rule(0.8)
 def scatter_elements(b: Builder) -> None:
+    """Without NaN among numbers that are compared: of a number and NaN libraries take either."""
     x = b.value(NUMBERS, lambda v: v.fixed and v.rank > 0 and v.arrays[0].size > 0)
     axis = b.axis(x)
     shape = [b.choose.randint(1, d[0]) for d in x.dims]
@@ -170,6 +171,8 @@ def scatter_elements(b: Builder) -> None:
     else:
         indices = rng.integers(-least, least, shape)
     updates = b.operand(x.dtype, tuple((n,) * BINDINGS for n in indices.shape))
+    if how in ("max", "min") and any(np.isnan(a).any() for v in (x, updates) for a in v.arrays if a.dtype.kind == "f"):
+        raise UnusableError("the larger of a number and NaN")
     b.node("ScatterElements", [x, _indices(b, indices), updates], axis=axis, reduction=how)
 
 
