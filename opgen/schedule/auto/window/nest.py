@@ -1,4 +1,4 @@
-"""Depthwise windows: each lane reduces over its own neighbourhood, and neighbours share their reads.
+"""Windows without a sum over channels: each lane reduces over its own neighbourhood, and neighbours share their reads.
 
 Taps are unrolled, so that each read serves all results that need it.  Columns at the border are peeled; rows at the
 border are branches.  The smaller number decides: with few terms, a tile of results is in registers (`results.py`); with
