@@ -27,7 +27,7 @@ def files() -> Iterator[Path]:
 
 
 def imported(tree: ast.Module) -> dict[str, str]:
-    """What each imported name stands for."""
+    """Return the full name of each imported name."""
     found: dict[str, str] = {}
     for x in ast.walk(tree):
         if isinstance(x, ast.Import):

@@ -1,4 +1,4 @@
-"""What is shown is what runs: the object code of calls of the benchmark's tables, and of their artifacts."""
+"""Artifacts that are shown run: equal object code for calls of the benchmark's tables and their artifacts."""
 
 from __future__ import annotations
 

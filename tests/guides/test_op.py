@@ -19,9 +19,9 @@ op Huber {
   type T in {float32, float64}
 
   input predictions: T[rows, columns]
-    """What a model says."""
+    """Scores of a model."""
   input targets: T[rows, columns]
-    """What is so."""
+    """Labels."""
   attr delta: float = 1.0
     """The error from which on the loss is linear."""
   output loss: T[rows]

@@ -95,7 +95,7 @@ def _text() -> str:
 def test_a_container_has_less_memory(
     group: str | None, bounds: dict[str, str], most: int | None, tmp_path: Path
 ) -> None:
-    """What is kept goes by the least bound of the control groups, from Python and in C; None: by the machine."""
+    """The least bound of the control groups limits kept memory, in Python and in C; None: the machine's memory does."""
     groups, mounted = tmp_path / "groups", tmp_path / "mounted"
     groups.write_text("4:memory:/x\n" + ("" if group is None else f"0::{group}\n"))
     for name, bound in bounds.items():

@@ -100,7 +100,7 @@ PLANTS: tuple[Plant, ...] = (in_dead, in_common, in_fold, in_results, in_shapes,
 
 @pytest.fixture(autouse=True)
 def _forgotten() -> Iterator[None]:
-    """What was found with a fault in place is not found again by other tests."""
+    """Other tests do not see results that were computed with a fault in place."""
     yield
     scratch.forget()
 

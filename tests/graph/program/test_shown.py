@@ -1,4 +1,4 @@
-"""What is shown of a node is what runs: the object code of programs' kernels, and of their artifacts."""
+"""A node that is shown is the one that runs: equal object code of programs' kernels and their artifacts."""
 
 from __future__ import annotations
 
